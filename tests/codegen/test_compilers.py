@@ -51,6 +51,47 @@ def test_products_are_not_fused_with_sums():
     assert found.tobytes() == expected.tobytes()
 
 
+@lw.nest
+def halves(u):
+    for k in range(1, u.shape[0]):
+        x = np.float32(0.3 * u[k - 1, 0])
+        y = np.float32(0.3 * u[k - 1, 1])
+        u[k, 0] = x
+        u[k, 1] = y
+
+
+def test_doubles_made_floats_are_rounded():
+    """gcc 12.2 leaves the rounding out of two such numbers that it takes for a vector."""
+    expected = np.random.default_rng(2).random((9, 2))
+    found = expected.copy()
+    halves.python(expected)
+    halves(found)
+    assert found.tobytes() == expected.tobytes()
+
+
+@lw.nest
+def products(u, v):
+    for k in range(1, u.shape[0]):
+        u[k] = u[k] * v[k] - 0.3j * v[k - 1] / u[k]
+
+
+@lw.nest
+def rounded(u, v):
+    for k in range(u.shape[0]):
+        u[k] = np.complex64(abs(v[k]) - v[k])
+
+
+@pytest.mark.parametrize("nest", [products, rounded])
+def test_complex_numbers_are_computed_part_by_part(nest):
+    """gcc 12.2 takes vfmaddsub for products, and leaves rounding out as above."""
+    rng = np.random.default_rng(1)
+    expected, v = (rng.normal(size=64) + 1j * rng.normal(size=64) for _ in range(2))
+    found = expected.copy()
+    nest.python(expected, v)
+    nest(found, v)
+    assert found.tobytes() == expected.tobytes()
+
+
 FUSED = """
 #include <immintrin.h>
 __m256d fused(__m256d a, __m256d b, __m256d c) { return _mm256_fmaddsub_pd(a, b, c); }

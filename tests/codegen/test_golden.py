@@ -117,6 +117,17 @@ def relaxed(u, q):
     return best, row, column
 
 
+@lw.nest
+def damped(u, f, k):
+    power = 0.0
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1]):
+            new = (u[i - 1, j] + u[i, j - 1] + 0.5j * f[i, j]) / (4 - k * (1 - 0.5j))
+            u[i, j] = new * u[i - 1, j].conjugate() if new != 0 else k
+            power += abs(new) ** 2
+    return power
+
+
 def collatz(steps, most):
     longest = 0
     for k in range(1, steps.shape[0]):
@@ -152,6 +163,7 @@ CASES: dict[str, tuple[lw.Nest, tuple[Any, ...]]] = {
     "total": (total, (floats(5, 6),)),
     "columns": (columns, (floats(5, 6), floats(6))),
     "relaxed": (relaxed, (floats(5, 6), floats(5, 6, 3))),
+    "damped": (damped, (floats(5, 6, dtype=complex), floats(5, 6), 0.3j)),
     "collatz": (region_of(collatz), (floats(9, dtype=np.int32), 100)),
 }
 

@@ -640,20 +640,35 @@ def bits(cells):
             cells[i, j] = cells[i - 1, j] ^ cells[i, j]
 
 
-def _real_and_imaginary(u, v):
-    n, m = u.shape
-    for i in range(1, n):
-        for j in range(m):
-            u[i, j] = 0.5 * u[i - 1, j]
-            v[i, j] = 0.5 * v[i - 1, j]
-
-
-@row(FUNCTIONS, "complex64, complex128", "0.5j * z[i - 1, j]", instead=_real_and_imaginary)
+@row(FUNCTIONS, "complex64, complex128", "0.5j * z[i - 1, j]")
 def complex_numbers(z):
     n, m = z.shape
     for i in range(1, n):
         for j in range(m):
             z[i, j] = 0.5j * z[i - 1, j] + z[i, j]
+
+
+@row(FUNCTIONS, "parts and functions of complex numbers", "z[i, j].imag")
+def parts(u, z):
+    n, m = u.shape
+    for i in range(1, n):
+        for j in range(m):
+            u[i, j] = u[i - 1, j] * z[i, j].imag + abs(z[i, j]) ** 2 + np.exp(z[i, j].conjugate()).real
+
+
+def _by_modulus(z):
+    n, m = z.shape
+    for i in range(1, n):
+        for j in range(m):
+            z[i, j] = z[i, j] if abs(z[i, j]) > abs(z[i - 1, j]) else z[i - 1, j]
+
+
+@row(FUNCTIONS, "the larger of complex numbers", "max(z[i, j], z[i - 1, j])", instead=_by_modulus)
+def larger(z):
+    n, m = z.shape
+    for i in range(1, n):
+        for j in range(m):
+            z[i, j] = max(z[i, j], z[i - 1, j])
 
 
 def _drawn_before(u, f):

@@ -32,11 +32,11 @@ from lapwing.export.smpi import Cluster, cost_options, host_file, line, platform
 from lapwing.export.stand_alone import export, sources
 from lapwing.export.tables import _table, program_bytes
 from lapwing.export.virtual import cluster_of
-from lapwing.loopnest.binding.rounding import nearest
 from lapwing.machine import stored
 from lapwing.planner.choose import Wishes, make_plan
 from lapwing.planner.plan import ENGINES, Plan
 from lapwing.runtime.binding import native
+from lapwing.runtime.rounding import nearest
 
 SECONDS = scaled(120)
 CLUSTER = Cluster(
@@ -151,6 +151,18 @@ def nine_points(u, sweeps):
 
 
 @lw.nest
+def waves(psi, turn, step, v):
+    total = 0j
+    for i in range(1, psi.shape[0]):
+        for j in range(1, psi.shape[1] - 1):
+            psi[i, j] = (
+                turn * psi[i - 1, j] / (2 - 1j * step) + 0.25 * psi[i, j - 1] - np.complex64(v[i, j]) * psi[i, j + 1]
+            )
+            total += psi[i, j]
+    return total
+
+
+@lw.nest
 def logarithms(u):
     for i in range(1, u.shape[0]):
         u[i] = math.log(u[i - 1])
@@ -196,6 +208,9 @@ CASES = {
     "triangle, small types": Case(
         marks, lambda: dict(seen=np.zeros((20, 20), bool), weight=random(20, 20, dtype="uint8")), 2, tile=3
     ),
+    "complex": Case(
+        waves, lambda: dict(psi=1j * random(20, 17) - 0.5, turn=0.6 + 0.8j, step=0.3, v=random(20, 17)), 3, (3, 1), 4
+    ),
     "written twice": Case(written_twice, lambda: dict(u=random(17, 13), v=random(17, 13)[::-1]), 4, (4,)),
     "skewed": Case(nine_points, lambda: dict(u=random(21, 26), sweeps=3), 3, tile=6),
     "skewed, sheared in memory": Case(nine_points, lambda: dict(u=random(34, 82), sweeps=2), 4, tile=9),
@@ -223,8 +238,11 @@ def expected(case: Case) -> tuple[dict[str, Any], dict[str, Any]]:
     named = dict(zip(case.nest.loops.returns, values if isinstance(values, tuple) else [values], strict=False))
     ran = case.nest(**case.arguments())
     exact = dict(zip(case.nest.loops.returns, ran if isinstance(ran, tuple) else [ran], strict=False))
-    for name, value in named.items():
-        named[name] = exact[name] if isinstance(value, float | np.float32) else value
+    for name, value in list(named.items()):
+        named[name] = exact[name] if isinstance(value, float | np.float32 | complex) else value
+        if isinstance(value, complex):
+            total = named.pop(name)
+            named |= {f"{name}.real": float(total.real), f"{name}.imag": float(total.imag)}
     return {name: arguments[name] for name in case.nest.loops.written}, named
 
 
@@ -252,7 +270,7 @@ def check_results(folder: Path, arrays: dict[str, Any], reductions: dict[str, An
         found = np.load(folder / "out" / f"{name}.npy")
         assert found.dtype == values.dtype
         assert found.tobytes() == values.tobytes(), name
-    printed = dict(re.findall(r"^(\w+) = (.+)$", output, re.MULTILINE))
+    printed = dict(re.findall(r"^([\w.]+) = (.+)$", output, re.MULTILINE))
     assert {name: type(value)(printed[name]) for name, value in reductions.items()} == reductions
     assert len(printed) == len(reductions)
 
@@ -287,7 +305,14 @@ def with_objects(folder: Path, objects: Path) -> None:
 # -- the same bits ---------------------------------------------------------------------------------------------------
 
 
-EVERYDAY = ("one rank", "descending, reductions", "arguments of extrema", "along time", "skewed, sheared in memory")
+EVERYDAY = (
+    "one rank",
+    "complex",
+    "descending, reductions",
+    "arguments of extrema",
+    "along time",
+    "skewed, sheared in memory",
+)
 
 
 @pytest.mark.mpi
@@ -587,9 +612,19 @@ def decaying(u):
             u[i, j] = np.exp(-u[i - 1, j]) + u[i, j - 1]
 
 
+@lw.nest
+def turning(u):
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1]):
+            u[i, j] = np.abs(u[i - 1, j]) * 1j
+
+
 def test_a_program_that_needs_numpy_is_refused() -> None:
     bound, plan, _ = planned(Case(decaying, lambda: dict(u=random(20, 20)), 2))
     with pytest.raises(RefusedError, match=r"decaying calls numpy\.exp.*write math\.exp"):
+        sources(bound, plan)
+    bound, plan, _ = planned(Case(turning, lambda: dict(u=random(20, 20) * 1j), 2))
+    with pytest.raises(RefusedError, match=r"turning calls numpy\.absolute.*write abs\(z\)"):
         sources(bound, plan)
 
 

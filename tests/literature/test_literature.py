@@ -21,11 +21,7 @@ from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler, find_m
 from lapwing.errors import BuildError
 from lapwing.planner.plan import ENGINES
 
-REFUSED_FOR = {
-    "call of ": "mandelbrot",
-    "has dtype complex128": "schrodinger",
-    "0.5j in the loops": "helmholtz",
-}
+REFUSED_FOR: dict[str, str] = {}
 EXPECTED_REFUSED = {name: reason for reason, names in REFUSED_FOR.items() for name in names.split()}
 
 FAMILY_OF = {name: family for family in FAMILIES for name in programs(family)}

@@ -31,7 +31,8 @@ from lapwing.runtime.binding import native
 
 FLOATS = ("float32", "float64")
 SIGNED = ("int8", "int16", "int32", "int64")
-DTYPES = (*FLOATS, *SIGNED, "uint8", "bool")
+COMPLEX = ("complex64", "complex128")
+DTYPES = (*FLOATS, *COMPLEX, *SIGNED, "uint8", "bool")
 STATEMENTS = 48  # in one nest
 
 
@@ -42,6 +43,13 @@ def values_of(dtype: str) -> np.ndarray:
     if dtype in FLOATS:
         big = np.finfo(dtype).max
         return np.array([-math.inf, -2.5, -0.0, 0.0, 0.1, 1.0, 3.0, big, math.inf, math.nan], dtype)
+    if dtype in COMPLEX:
+        big, tiny = np.finfo(dtype).max, np.finfo(dtype).tiny
+        parts = [
+            (-math.inf, 1.0), (0.1, -2.5), (-0.0, 0.0), (0.0, -0.0), (-tiny, -1.0), (3.0, 0.0), (-0.0, 0.3), (big, -big),
+            (math.inf, -math.inf), (0.5, math.nan),
+        ]  # fmt: skip
+        return np.array([complex(*p) for p in parts], dtype)
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
     if dtype == "uint8":
         return np.array([0, 1, 2, 3, 7, 100, 127, 128, 254, 255], dtype)
@@ -59,15 +67,17 @@ SCALARS: dict[str, object] = {
     "pi_int": 3, "pi_negative": -2, "pi_float": 2.5, "pi_bool": True, "pi_nan": math.nan,
     "np_float32": np.float32(0.1), "np_float64": np.float64(-1.5), "np_int8": np.int8(-5), "np_int16": np.int16(300),
     "np_int32": np.int32(70000), "np_int64": np.int64(-(2**40)), "np_uint8": np.uint8(200), "np_bool": np.bool_(True),
+    "pi_complex": 0.3 - 1.7j, "np_complex64": np.complex64(0.1 + 0.7j), "np_complex128": np.complex128(-1.5 - 1e-200j),
 }  # fmt: skip
-LEFT = (*(f"a_{d}[i]" for d in DTYPES), *SCALARS, "2", "-1.25", "0.0", "True", "i")
-RIGHT = (*(f"b_{d}[i]" for d in DTYPES), *SCALARS, "3", "0.5", "1", "False", "i")
+LEFT = (*(f"a_{d}[i]" for d in DTYPES), *SCALARS, "2", "-1.25", "0.0", "True", "i", "0.5j")
+RIGHT = (*(f"b_{d}[i]" for d in DTYPES), *SCALARS, "3", "0.5", "1", "False", "i", "(1.1 - 0.3j)", "1j")
 MIXED = (
     *(f"max(0, b_{d}[i])" for d in (*FLOATS, *SIGNED, "uint8")),
     *(f"(b_{d}[i] if a_bool[i] else 1)" for d in (*FLOATS, *SIGNED, "uint8")),
     *(f"min(b_{d}[i], 0.5)" for d in FLOATS),
     "(b_float32[i] if a_bool[i] else b_int8[i])", "(b_int8[i] if a_bool[i] else b_int64[i])",
-    "min(a_bool[i], b_uint8[i])", "max(a_bool[i], 1)",
+    "min(a_bool[i], b_uint8[i])", "max(a_bool[i], 1)", "(b_complex64[i] if a_bool[i] else 1)",
+    "(b_complex128[i] if a_bool[i] else 0.5)", "(b_complex128[i] if a_bool[i] else 1j)", "complex(b_float64[i], 0.7)",
 )  # fmt: skip
 BINARY = ("+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<", "<=", ">", ">=", "==", "!=")
 UNARY = (
@@ -75,6 +85,10 @@ UNARY = (
     *(f"np.{d}({{}})" for d in DTYPES if d != "bool"), "np.bool_({})", "{} ** 2", "{} ** 2.0", "math.floor({})",
     "math.ceil({})", "math.trunc({})", "math.sqrt(abs({}))", "math.exp(min({}, 1.5))", "math.atan({})", "math.fabs({})",
     "math.copysign({}, -1.0)", "(1 if {} else 2.5)", "({} if i > 50 else {})", "(i < {} < 100)",
+    "({}).real", "({}).imag", "({}).conjugate()", "({}).conj()", "np.real({})", "np.imag({})", "np.conj({})", "complex({})",
+    "complex({}, 0.5)", "{} ** 3", "{} ** -1", "{} ** 0", "{} ** 0.5", "{} ** 1j", "np.square({})", "np.isfinite({})",
+    "np.where(i > 50, {}, 0.5j)", "abs({}) ** 2", "-{} + 0.0", "{} * 2", "1e-200 * {}", "np.exp({})", "np.log({})", "np.sin({})",
+    "np.sign({})", "np.rint({})", "np.power({}, 2)", "np.tanh({})", "np.isnan({})", "np.logical_not({})",
 )  # fmt: skip
 
 
@@ -118,7 +132,10 @@ def small(function: Callable[[object], int]) -> Callable[[object], int]:
 
 
 CHECKED_NUMPY = SimpleNamespace(
-    sqrt=np.sqrt, abs=np.abs, bool_=np.bool_, float32=np.float32, float64=np.float64,
+    **{n: getattr(np, n) for n in """
+        sqrt abs bool_ float32 float64 complex64 complex128 real imag conj square isfinite where exp log sin sign rint power tanh
+        isnan logical_not
+    """.split()},
     **{d: fitting(d) for d in (*SIGNED, "uint8")},
 )  # fmt: skip
 CHECKED_MATH = SimpleNamespace(
@@ -134,6 +151,7 @@ def evaluated(text: str, data: dict[str, np.ndarray], into: str | None = None) -
         function = eval(f"lambda i: {text}", names)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.filterwarnings("error", "invalid value encountered in cast")
+            warnings.simplefilter("error", np.exceptions.ComplexWarning)
             results = [function(i) for i in range(100)]
             dtype = into or np.result_type(*{np.asarray(r).dtype for r in results}).name
             if dtype not in DTYPES:
@@ -141,7 +159,7 @@ def evaluated(text: str, data: dict[str, np.ndarray], into: str | None = None) -
             stored = np.zeros(100, dtype)
             for i, result in enumerate(results):
                 stored[i] = fitting(dtype)(result) if dtype == "uint8" else result
-    except (TypeError, ArithmeticError, ValueError, RuntimeWarning):
+    except (TypeError, ArithmeticError, ValueError, AttributeError, RuntimeWarning, np.exceptions.ComplexWarning):
         return None
     return Expected(text, stored)
 

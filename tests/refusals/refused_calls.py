@@ -103,8 +103,7 @@ call("tensor", "argument u of f is Tensor of tensor.float32", "numpy.asarray(u)"
 call("data frame", "Frame, expected a NumPy array", "numpy.asarray(u)", lambda: (Frame(),))
 call("foreign byte order", "foreign byte order (>f8)", "u.astype('float64')", lambda: (grid_of(dtype=">f8"),))
 for dtype, way_out in (
-    ("complex128", "u.real.copy() and u.imag.copy()"),
-    ("complex64", "as two arrays"),
+    ("clongdouble", "u.astype('complex128')"),
     ("float16", "u.astype('float32')"),
     ("longdouble", "u.astype('float64')"),
     ("object", "u.astype('float64')"),
@@ -189,7 +188,7 @@ refuse(
 for value in (
     "x",
     None,
-    1j,
+    np.clongdouble(1),
     np.float16(1),
     np.uint64(1),
     np.array(1.0),

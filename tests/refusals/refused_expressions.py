@@ -154,7 +154,6 @@ for expression in (
     "'a'",
     "b'a'",
     "None",
-    "1j",
     "[1][0]",
     "(1, 2)",
     "{1: 2}[1]",
@@ -178,13 +177,54 @@ for test in ("i in (1, 2)", "i is j", "i not in (1, 2)", "u[i, j] is None"):
 for name, text in (("I", "u[I, j]"), ("alpah", "alpah * u[i, j]"), ("LATE", "LATE")):
     body(f"unknown {name}", f"u[i, j] = 1.0 + {text}  # <-", f"{name} is not known here", "Names are loop indices")
 body("global text", "u[i, j] = S  # <-", "S is str", "Names are loop indices", heading="S = 'a'")
-for attribute in ("np.pie", "u.foo", "u.ndim", "u.size", "u.dtype", "i.real"):
+for attribute in ("np.pie", "u.foo", "u.ndim", "u.size", "u.dtype"):
     body(
         f"attribute {attribute}",
         f"u[i, j] = {attribute}  # <-",
         f"{attribute} in the loops",
         "Attributes are constants such as math.pi",
     )
+# -- complex numbers ---------------------------------------------------------------------------------------------------
+
+for name, statement, found, way_out in (
+    ("stored", "r[i, j] = u[i, j]", "a complex number where one of dtype float64 is expected", "as z.real"),
+    ("order", "r[i, j] = 1.0 if u[i, j] > 0 else 2.0", "> of complex numbers", "compare z.real, z.imag or abs(z)"),
+    ("extremum", "u[i, j] = max(u[i, j], u[i - 1, j])", "> of complex numbers", "They have no order"),
+    ("numpy extremum", "u[i, j] = np.maximum(u[i, j], 1j)", "numpy.maximum of complex numbers", "abs(z)"),
+    ("floor", "u[i, j] = u[i, j] // 2", "// of complex numbers", "z.real"),
+    ("float", "r[i, j] = float(u[i, j])", "float of a complex number", "as z.real"),
+    ("math", "u[i, j] = math.exp(u[i, j])", "math.exp of a complex number", "NumPy's function of that name"),
+    ("cast", "r[i, j] = np.float32(u[i, j])", "numpy.float32 of a complex number", "as z.real"),
+    ("real function", "u[i, j] = np.cbrt(u[i, j])", "numpy.cbrt of complex128", "as z.real"),
+    ("power", "u[i, j] = complex(r[i, j]) ** 0.5", "a power of Python's complex numbers", "numpy.complex128(z) ** x"),
+    ("both parts", "u[i, j] = complex(u[i, j], 1.0)", "complex(x, y) of a complex number", "x + 1j * y"),
+    ("conj", "u[i, j] = (2j * i).conj()", ".conj() of Python complex", "z.conjugate()"),
+    ("imag", "r[i, j] = r[i, j].imag", ".imag of float64", "0.0 for x.imag"),
+    (
+        "types",
+        "u[i, j] = -(u[i, j] if i > 1 else 0.5)",
+        "it is Python float or complex128",
+        "numpy.complex128(0) or 0j",
+    ),
+    ("conjugate", "u[i, j] = u[i, j].conjugate(1)", "u[i, j].conjugate(1)", "takes no arguments"),
+):
+    body(
+        f"complex {name}",
+        f"{statement}  # <-",
+        found,
+        way_out,
+        lambda: (grid_of(dtype=complex), grid_of()),
+        signature="u, r",
+    )
+body(
+    "complex reduction",
+    "best = max(best, u[i, j])  # <-",
+    "a reduction with max of complex numbers",
+    "compare z.real",
+    lambda: (grid_of(dtype=complex),),
+    before="best = 0.0",
+    after="return best",
+)
 body(
     "temporary before it is set",
     "u[i, j] = s  # <-\ns = u[i - 1, j]",

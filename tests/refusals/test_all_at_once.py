@@ -36,9 +36,9 @@ PROBLEM = "\n\n@f.problem\ndef problem():\n    return dict(u=np.ones((5, 6)))\n"
 PARSED: dict[str, str] = {
     "two statements": two_loops("u[i, j] = np.round(u[i, j])  # <-\nu[i, j] = u[i, :]  # <-"),
     "two parts of an expression": two_loops("u[i, j] = np.round(u[i, j]) + u[i, :] * U[i]  # <-<-<-"),
-    "arguments of a call": two_loops("u[i, j] = max(np.round(u[i, j]), 1j)  # <-<-"),
+    "arguments of a call": two_loops("u[i, j] = max(np.round(u[i, j]), [1])  # <-<-"),
     "values of several targets": two_loops("a, b = np.round(u[i, j]), u[i, :]  # <-<-\nu[i, j] = a + b"),
-    "both sides": two_loops("u[i, 2j] = foo  # <-<-"),
+    "both sides": two_loops("u[i, u.foo] = foo  # <-<-"),
     "indices": two_loops("u[foo, bar] = 1.0  # <-<-"),
     "a refused temporary": two_loops("a = np.round(u[i, j])  # <-\nb = a + 1.0\nu[i, j] = a * b"),
     "a temporary set in an if": two_loops("if u[i, j] > foo:  # <-\n    a = 1.0\nu[i, j] = a"),
@@ -77,7 +77,7 @@ TYPED: dict[str, tuple[str, Callable[[], tuple[Any, ...]]]] = {
     ),
     "arrays": (
         two_loops("u[i, j] = v[i, j] + w[i]", "u, v, w").replace("def f(u, v, w):", "def f(u, v, w):  # <-<-<-"),
-        lambda: (grid_of(dtype=complex), [1.0], None),
+        lambda: (grid_of(dtype="clongdouble"), [1.0], None),
     ),
     "memory that is shared": (
         two_loops("u[i, j] = v[i, j] + w[i, j]", "u, v, w").replace("def f(u, v, w):", "def f(u, v, w):  # <-<-"),

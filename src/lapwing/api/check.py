@@ -15,7 +15,7 @@ import ctypes
 import math
 import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
@@ -29,10 +29,10 @@ from lapwing.errors import RunError
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest, global_values
-from lapwing.loopnest.binding.rounding import nearest
 from lapwing.loopnest.source import FunctionSource
 from lapwing.runtime.arrays.storage import allocate, attach
 from lapwing.runtime.binding import native
+from lapwing.runtime.rounding import nearest
 from lapwing.runtime.workspace import Reductions, Workspace
 from lapwing.syntax_places import with_ends
 
@@ -152,16 +152,18 @@ def _run_python(source: FunctionSource, bound: BoundNest, arguments: Mapping[str
 
 
 class _Terms:
-    """Stands for a sum of floats in the Python loop and keeps the terms, to add them exactly."""
+    """Stands for a sum of floats or complex numbers in the Python loop and keeps the terms, to add their parts exactly."""
 
     __array_ufunc__ = None  # NumPy scalars leave adding to this class
 
-    def __init__(self, accumulator: t.Accumulator) -> None:
-        self.dtype = np.dtype(accumulator.dtype)
-        self.terms = [self._rounded(accumulator.initial)]
+    def __init__(self, parts: Sequence[t.Accumulator]) -> None:
+        self.dtype = np.dtype(parts[0].dtype)
+        self.is_complex = len(parts) > 1
+        self.terms = [tuple(self._rounded(part.initial) for part in parts)]
 
     def __add__(self, term: Any) -> _Terms:
-        self.terms.append(self._rounded(term))
+        parts = (term.real, term.imag) if self.is_complex else (term,)
+        self.terms.append(tuple(map(self._rounded, parts)))
         return self
 
     __radd__ = __add__
@@ -169,11 +171,15 @@ class _Terms:
     def __sub__(self, term: Any) -> _Terms:
         return self.__add__(-term)
 
-    def total(self) -> float:
+    def total(self) -> float | complex:
         """The exact sum, rounded once to the accumulator's type."""
-        if not all(map(math.isfinite, self.terms)):
-            return sum(x for x in self.terms if not math.isfinite(x))
-        return nearest(sum(map(Fraction, self.terms), Fraction()), self.dtype.name)
+        totals = [self._total_of(terms) for terms in zip(*self.terms, strict=True)]
+        return complex(*totals) if self.is_complex else totals[0]
+
+    def _total_of(self, terms: Sequence[float]) -> float:
+        if not all(map(math.isfinite, terms)):
+            return sum(x for x in terms if not math.isfinite(x))
+        return nearest(sum(map(Fraction, terms), Fraction()), self.dtype.name)
 
     def _rounded(self, term: Any) -> float:
         return float(self.dtype.type(term))
@@ -198,10 +204,10 @@ def _variant(
         for node in ast.walk(definition):
             if isinstance(node, ast.For) and node.lineno in lines:
                 node.iter = ast.Call(ast.Name("lapwing cut", ast.Load()), [node.iter], [])
-    for accumulator in sums:
-        key = f"lapwing terms of {accumulator.name}"
-        names[key] = lambda accumulator=accumulator: _Terms(accumulator)
-        start = ast.Assign([ast.Name(accumulator.name, ast.Store())], ast.Call(ast.Name(key, ast.Load()), [], []))
+    for name in dict.fromkeys(accumulator.result for accumulator in sums):
+        key = f"lapwing terms of {name}"
+        names[key] = lambda parts=[a for a in sums if a.result == name]: _Terms(parts)
+        start = ast.Assign([ast.Name(name, ast.Store())], ast.Call(ast.Name(key, ast.Load()), [], []))
         definition.body.insert(first_loop, start)
     tree = ast.fix_missing_locations(ast.Module([with_ends(definition)], []))
     exec(compile(tree, function.__code__.co_filename, "exec"), names)
@@ -280,7 +286,13 @@ def array_difference(name: str, expected: Array, found: Array) -> str | None:
 
 
 def _unequal(expected: Array, found: Array) -> npt.NDArray[np.bool]:
-    """Where two arrays of one dtype differ in their bits and are not both NaN."""
+    """Where two arrays of one dtype differ in their bits and are not both NaN; each part of complex numbers by itself."""
+    if expected.dtype.kind == "c":
+        both = (np.ascontiguousarray(values) for values in (expected, found))
+        part = np.dtype(f"f{expected.itemsize // 2}")
+        apart = _unequal(*(values.view(part).reshape(*values.shape, 2) for values in both))
+        either: npt.NDArray[np.bool] = np.logical_or(apart[..., 0], apart[..., 1])
+        return either
     bits = np.dtype(f"u{expected.itemsize}")
     wrong = np.ascontiguousarray(expected).view(bits) != np.ascontiguousarray(found).view(bits)
     if expected.dtype.kind == "f":
@@ -290,6 +302,11 @@ def _unequal(expected: Array, found: Array) -> npt.NDArray[np.bool]:
 
 
 def same_number(expected: Any, found: Any) -> bool:
+    """Whether two numbers are equal, NaNs too; so are parts of complex ones."""
+    if isinstance(expected, complex | np.complexfloating) or isinstance(found, complex | np.complexfloating):
+        return same_number(float(expected.real), float(found.real)) and same_number(
+            float(expected.imag), float(found.imag)
+        )
     floats = isinstance(expected, float | np.floating) or isinstance(found, float | np.floating)
     if floats and math.isnan(expected) and math.isnan(found):
         return True

@@ -22,7 +22,7 @@ from lapwing.api.run import bound_alone, check_aliases, run
 from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.bound_nest import BoundNest, set_up, values_outside_loops
 from lapwing.loopnest.binding.promotion import CARRIED_LIMIT
-from lapwing.loopnest.binding.scalars import free_scalars, names_from_outside, names_in, set_again
+from lapwing.loopnest.binding.scalars import free_scalars, names_from_outside, names_in, scalar_places, set_again
 from lapwing.loopnest.outside import Outside
 from lapwing.memo import Memo
 from lapwing.runtime.alone import PreparedRun
@@ -129,15 +129,17 @@ def _kind(value: Any) -> Any:
         return kind, value
     if kind is float:
         return kind, value.hex()  # 0.0 is not -0.0, and NaN is NaN
+    if kind is complex:
+        return kind, value.real.hex(), value.imag.hex()
     if isinstance(value, np.number | np.bool):
         return kind, value.tobytes()
     return value if isinstance(value, _BY_IDENTITY) else None
 
 
 def _kind_of_free(value: Any) -> Any:
-    """The same for a scalar that is free where it is a float."""
+    """The same for a scalar that is free where it is a float or a complex number."""
     kind = type(value)
-    return kind if kind is float or issubclass(kind, np.floating) else _kind(value)
+    return kind if issubclass(kind, float | complex | np.inexact) else _kind(value)
 
 
 def _kind_of_free_number(value: Any) -> Any:
@@ -252,14 +254,16 @@ class _FreeScalars:
 
     def __init__(self, bound: BoundNest, positions: Mapping[str, int], free: Sequence[str], values: Values) -> None:
         self._nest = bound.nest
-        kinds = (float, np.floating, int, np.integer) if bound.nest.is_generic else (float, np.floating)
+        kinds = (float, complex, np.inexact, *((int, np.integer) if bound.nest.is_generic else ()))
         floats = [
             n for n in free if isinstance(values[positions[n]], kinds) and not isinstance(values[positions[n]], bool)
         ]
-        native = {name: k for k, name in enumerate(bound.parameters)}
+        native = scalar_places(bound.parameters)
         self._floats = [positions[name] for name in floats]
         self._last: tuple[list[Any], list[tuple[int, float]]] = ([None] * len(floats), [])
-        self._given = [(native[name], positions[name]) for name in floats if name in native]
+        given = [(native[name], positions[name]) for name in floats if name in native]
+        self._complex = [place for place in given if _is_complex(values[place[1]])]
+        self._given = [place for place in given if place not in self._complex]
         self._setups = set_again(bound.nest, floats)
         mentioned = names_in(setup.value for setup in self._setups)
         self._outside = [(name, positions[name]) for name in mentioned if name in positions]
@@ -276,7 +280,7 @@ class _FreeScalars:
     def of(self, values: Values) -> list[tuple[int, float]] | None:
         """By position among the native scalars; None where a set-up now gives what the nest cannot be bound to alike."""
         if not self._setups:
-            return [(k, values[position]) for k, position in self._given]
+            return self._of_call(values)
         floats = [values[position] for position in self._floats]
         before, found = self._last
         if all(map(operator.is_, floats, before)):  # numbers do not change
@@ -286,8 +290,14 @@ class _FreeScalars:
             self._last = floats, anew
         return anew
 
-    def _anew(self, values: Values) -> list[tuple[int, float]] | None:
+    def _of_call(self, values: Values) -> list[tuple[int, float]]:
         found = [(k, values[position]) for k, position in self._given]
+        for k, position in self._complex:
+            found += _parts(k, values[position])
+        return found
+
+    def _anew(self, values: Values) -> list[tuple[int, float]] | None:
+        found = self._of_call(values)
         names = {**self._constants, **{name: values[position] for name, position in self._outside}}
         try:
             for setup in self._setups:
@@ -298,8 +308,17 @@ class _FreeScalars:
             value = names[name]
             if type(value) is not type(before):
                 return None
-            if isinstance(value, float | np.floating):
-                found.append((k, value))
+            if isinstance(value, float | complex | np.inexact):
+                found += _parts(k, value)
             elif value != before:
                 return None
         return found
+
+
+def _is_complex(value: Any) -> bool:
+    return isinstance(value, complex | np.complexfloating)
+
+
+def _parts(place: int, value: Any) -> list[tuple[int, float]]:
+    """A float, or the two parts of a complex number, with their places among the native scalars."""
+    return [(place, value.real), (place + 1, value.imag)] if _is_complex(value) else [(place, value)]

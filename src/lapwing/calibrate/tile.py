@@ -467,7 +467,7 @@ def _filled(bound: BoundNest, name: str, block: Box, arguments: Mapping[str, Any
         local.values[...] = given[slices(local.box)]
     elif isinstance(given, DistributedArray) and given.initial is not None and storage.shear is None:
         fill(local, local.box, given.initial)
-    elif np.dtype(array.dtype).kind == "f":
+    elif np.dtype(array.dtype).kind in "fc":
         local.values[...] = 1.0  # sums and means of ones never become numbers that are slow
         local.values[..., ::3] = 1.5
     else:

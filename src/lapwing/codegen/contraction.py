@@ -2,7 +2,7 @@
 
 gcc 12 does so where it vectorises sums and differences that are stored side by side (``a*c - b*d`` beside ``a*d + b*c``: plane
 rotations, products of complex numbers). On x86 it then takes instructions that nothing else of ours can become: vfmaddsub and
-vfmsubadd. Such code is compiled again, with less vectorising.
+vfmsubadd. Such code is compiled again, with less vectorising (``exact_flags``).
 """
 
 from __future__ import annotations
@@ -12,9 +12,6 @@ import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
-
-# What is tried one after the other until the machine code is right.
-LESS_VECTORISED = ((), ("-fno-tree-slp-vectorize",), ("-fno-tree-slp-vectorize", "-fno-tree-loop-vectorize"))
 
 _OPCODE = rb"[\x96\x97\xa6\xa7\xb6\xb7]"
 _VEX = rb"\xc4[\x02\x22\x42\x62\x82\xa2\xc2\xe2][\x00-\xff]" + _OPCODE

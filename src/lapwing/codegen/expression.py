@@ -11,15 +11,17 @@ from lapwing.affine.affine import Affine
 from lapwing.codegen.zeros import zero_taken
 from lapwing.loopnest.binding import powers
 from lapwing.loopnest.binding import typed as t
-from lapwing.loopnest.binding.promotion import CARRIED_LIMIT, dtype_range
+from lapwing.loopnest.binding.promotion import CARRIED_LIMIT, PARTS, dtype_range, is_inexact
 from lapwing.loopnest.functions import MATH_BINARY, MATH_UNARY
 
 C_TYPES = {
-    "float64": "double", "float32": "float", "int64": "int64_t", "int32": "int32_t", "int16": "int16_t",
+    "float64": "double", "float32": "float", "complex128": "double _Complex", "complex64": "float _Complex",
+    "int64": "int64_t", "int32": "int32_t", "int16": "int16_t",
     "int8": "int8_t", "uint8": "uint8_t", "bool": "bool",
 }  # fmt: skip
 SUFFIXES = {
-    "float64": "f64", "float32": "f32", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "u8",
+    "float64": "f64", "float32": "f32", "complex128": "c128", "complex64": "c64",
+    "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "u8",
     "bool": "b",
 }  # fmt: skip
 
@@ -59,7 +61,7 @@ class Printer:
             case t.Select(test=test, then=then, otherwise=otherwise):
                 texts = [self.print(part) for part in (test, then, otherwise)]
                 is_free = all(map(_is_free, (then, otherwise)))
-                if node.dtype.startswith("float") if is_free else node.speculable:
+                if is_inexact(node.dtype) if is_free else node.speculable:
                     return f"lw_select_{SUFFIXES[node.dtype]}({', '.join(map(stripped, texts))})"
                 return f"({texts[0]} ? {texts[1]} : {texts[2]})"
             case t.Operation():
@@ -81,6 +83,11 @@ class Printer:
     def _convert(self, node: t.Convert) -> str:
         operand = self.print(node.operand)
         c_type = C_TYPES[node.dtype]
+        if node.dtype in PARTS:
+            name = f"lw_{SUFFIXES[node.dtype]}"
+            if node.operand.dtype in PARTS:
+                return f"{name}_{SUFFIXES[node.operand.dtype]}({stripped(operand)})"
+            return f"{name}({stripped(operand)}, {literal(PARTS[node.dtype], 0.0)})"
         if node.trap is None:
             if node.dtype.startswith("float") and not node.operand.dtype.startswith("float"):
                 return f"lw_{c_type}_{SUFFIXES[node.operand.dtype]}({stripped(operand)})"
@@ -105,9 +112,15 @@ class Printer:
             return self._power(node, operands)
         if operator.startswith("math."):
             return self._math(operator[5:], operands, node.trap)
+        if computing in PARTS and operator in _COMPLEX:
+            return self._complex(node, list(map(stripped, operands)))
+        if operator == "complex":
+            return f"lw_{SUFFIXES[dtype]}({', '.join(map(stripped, operands))})"
         if operator.startswith("numpy."):
             return self._numpy(node, operator[6:], list(map(stripped, operands)))
         match operator:
+            case "isnan" | "isinf" | "isfinite" if computing in PARTS:
+                return f"lw_{operator}_{suffix}({stripped(operands[0])})"
             case "isnan" | "isinf" | "isfinite":
                 return f"(bool){operator}({stripped(operands[0])})"
             case "<<" | ">>":
@@ -141,11 +154,24 @@ class Printer:
                 name = "floordiv" if operator == "//" else "mod"
                 return f"lw_{name}_{suffix}({operands[0]}, {self._divisor(operands[1], computing, node.trap)})"
             case "/":
-                if not computing.startswith("float"):  # NumPy divides integers as doubles
+                if not is_inexact(computing):  # NumPy divides integers as doubles
                     operands = [f"lw_double_{suffix}({stripped(o)})" for o in operands]
                     computing = "float64"
                 return f"({operands[0]} / {self._divisor(operands[1], computing, node.trap)})"
         return _narrowed(dtype, f"({operands[0]} {operator} {operands[1]})")
+
+    def _complex(self, node: t.Operation, operands: list[str]) -> str:
+        suffix = SUFFIXES[node.operands[0].dtype]
+        name = _COMPLEX[node.operator]
+        if node.operator == "scaled":
+            operands = [f"&{loop_variable('multiply', node.dtype)}", *operands]
+        if node.operator == "python /":
+            operands[1] = self._divisor(operands[1], node.dtype, node.trap)
+        if node.trap is None or node.operator == "python /":
+            return f"lw_{name}_{suffix}({', '.join(operands)})"
+        if name == "modulus":
+            name = "python_modulus"
+        return f"lw_{name}_{suffix}({', '.join(operands)}, {node.trap}, trap)"
 
     def _divisor(self, operand: str, dtype: str, trap: int | None) -> str:
         return operand if trap is None else f"lw_divisor_{SUFFIXES[dtype]}({operand}, {trap}, trap)"
@@ -172,7 +198,9 @@ class Printer:
     def _numpy(self, node: t.Operation, name: str, operands: list[str]) -> str:
         suffix, values = SUFFIXES[node.dtype], ", ".join(operands)
         if t.is_numpy_loop(node):
-            return f"lw_call_{len(operands)}_{suffix}(&{loop_variable(name, node.dtype)}, {values})"
+            computing = node.operands[0].dtype
+            call = f"lw_call_{len(operands)}_{SUFFIXES[computing]}" + ("_real" if computing != node.dtype else "")
+            return f"{call}(&{loop_variable(name, computing)}, {values})"
         is_float = node.dtype.startswith("float")
         if name == "where":
             return f"lw_select_{suffix}({values})"
@@ -199,6 +227,14 @@ class Printer:
         return _narrowed(dtype, f"({operand} < 0 ? -{operand} : {operand})")
 
 
+# Operations on complex numbers that are functions of support.h.
+_COMPLEX = {
+    "*": "product", "/": "quotient", "python /": "python_quotient", "scaled": "scaled", "power of 2": "power_2",
+    "power of 3": "power_3",
+    "python power": "python_power", "modulus": "modulus", "conjugate": "conjugate", "real": "real", "imag": "imag",
+}  # fmt: skip
+
+
 def loop_variable(name: str, dtype: str) -> str:
     """The variable of a module that holds one of NumPy's own loops."""
     return f"lw_numpy_{name}_{SUFFIXES[dtype]}"
@@ -212,8 +248,12 @@ def _is_free(node: t.Typed) -> bool:
     return isinstance(node, t.Literal | t.Scalar | t.Index | t.Local)
 
 
-def literal(dtype: str, value: bool | int | float) -> str:
+def literal(dtype: str, value: bool | int | float | complex) -> str:
     """A number as a C literal of exactly that value and type."""
+    if dtype in PARTS:
+        parts = (literal(PARTS[dtype], part) for part in (value.real, value.imag))
+        return f"lw_{SUFFIXES[dtype]}({', '.join(map(stripped, parts))})"
+    assert not isinstance(value, complex)
     if dtype == "bool":
         return "true" if value else "false"
     if dtype.startswith("float"):

@@ -12,6 +12,7 @@ from lapwing.codegen.text import indented, mentions, wrapped
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.promotion import scalar_type
+from lapwing.loopnest.binding.scalars import scalar_places
 from lapwing.loopnest.binding.typed import children, numpy_loops, walk
 
 EXACT_WORDS = 72  # LW_EXACT_WORDS of support.h
@@ -100,9 +101,15 @@ class ModuleWriter(StatementWriter):
                     yield f"const int64_t {self.stride(array.name, axis)} = tile->arrays[{position}].stride[{axis}];"
 
     def scalar_declarations(self, body: str) -> Iterator[str]:
-        for position, name in enumerate(self.scalar_names()):
+        for name, position in scalar_places(self.bound.parameters).items():
             if mentions(body, self.scalar(name)):
                 c_type = self.scalar_c_type(name)
+                if c_type == C_TYPES["complex128"] or c_type == C_TYPES["complex64"]:
+                    part = "" if c_type == C_TYPES["complex128"] else "(float)"
+                    parts = ", ".join(f"{part}tile->scalars[{position + k}].f" for k in (0, 1))
+                    suffix = "c64" if part else "c128"
+                    yield f"const {c_type} {self.scalar(name)} = lw_{suffix}({parts});"
+                    continue
                 field = "f" if c_type in ("double", "float") else "i"
                 cast = "" if c_type in ("double", "int64_t") else f"({c_type})"
                 yield f"const {c_type} {self.scalar(name)} = {cast}tile->scalars[{position}].{field};"

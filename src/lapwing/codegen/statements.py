@@ -174,8 +174,8 @@ class StatementWriter:
                 end = self.names.get(("end", *place), f"{x}_end")
                 first, last = (stripped(self.printer.print(bound)) for bound in (start, stop))
                 yield f"const int64_t {end} = {last};"
-                if isinstance(step, t.Literal):
-                    by = int(step.value)
+                if isinstance(step, t.Literal) and isinstance(step.value, int):
+                    by = step.value
                     goes_on = f"{x} {'<' if by > 0 else '>'} {end}"
                     moves = f"++{x}" if by == 1 else f"--{x}" if by == -1 else f"{x} += {by}"
                 else:

@@ -41,7 +41,9 @@ LW_LIBRARY_1(cbrt)
 LW_LIBRARY_2(atan2)
 LW_LIBRARY_2(pow)
 LW_LIBRARY_2(fmod)
+LW_LIBRARY_2(hypot)
 extern float lw_powf(float, float) __asm__("powf") __attribute__((const));
+extern float lw_hypotf(float, float) __asm__("hypotf") __attribute__((const));
 extern float lw_fmodf(float, float) __asm__("fmodf") __attribute__((const));
 
 /* Python's min(a, b) and max(a, b): the first of equals, and a where the comparison is with a NaN. */
@@ -74,6 +76,51 @@ LW_INLINE float lw_abs_f32(float x) { return fabsf(x); }
 LW_INLINE double lw_fabs(double x) { return fabs(x); }
 LW_INLINE double lw_copysign(double x, double y) { return copysign(x, y); }
 
+/* Complex numbers are built and taken apart here: sums and comparisons of them are C's, which are those of their parts;
+ * products and quotients are not C's, which see to infinities. */
+#define LW_COMPLEX(suffix, type, ABS, HYPOT)                                                                           \
+    LW_INLINE type _Complex lw_##suffix(type real, type imag) {                                                        \
+        type _Complex z;                                                                                               \
+        __real__ z = real;                                                                                             \
+        __imag__ z = imag;                                                                                             \
+        return z;                                                                                                      \
+    }                                                                                                                  \
+    LW_INLINE type lw_real_##suffix(type _Complex z) { return __real__ z; }                                            \
+    LW_INLINE type lw_imag_##suffix(type _Complex z) { return __imag__ z; }                                            \
+    LW_INLINE type _Complex lw_conjugate_##suffix(type _Complex z) { return lw_##suffix(__real__ z, -__imag__ z); }    \
+    LW_INLINE type lw_modulus_##suffix(type _Complex z) { return HYPOT(__real__ z, __imag__ z); }                      \
+    LW_INLINE bool lw_isnan_##suffix(type _Complex z) { return isnan(__real__ z) || isnan(__imag__ z); }               \
+    LW_INLINE bool lw_isinf_##suffix(type _Complex z) { return isinf(__real__ z) || isinf(__imag__ z); }               \
+    LW_INLINE bool lw_isfinite_##suffix(type _Complex z) { return isfinite(__real__ z) && isfinite(__imag__ z); }      \
+    LW_INLINE type _Complex lw_product_##suffix(type _Complex x, type _Complex y) {                                    \
+        const type a = __real__ x, b = __imag__ x, c = __real__ y, d = __imag__ y;                                     \
+        return lw_##suffix(a * c - b * d, a * d + b * c);                                                              \
+    }                                                                                                                  \
+    LW_INLINE type _Complex lw_numpy_square_##suffix(type _Complex z) { return lw_product_##suffix(z, z); }            \
+    /* NumPy's, by Smith's algorithm. */                                                                               \
+    LW_INLINE type _Complex lw_quotient_##suffix(type _Complex x, type _Complex y) {                                   \
+        const type a = __real__ x, b = __imag__ x, c = __real__ y, d = __imag__ y;                                     \
+        if (c == 0 && d == 0) return lw_##suffix(a / ABS(c), b / ABS(c));                                              \
+        if (ABS(c) >= ABS(d)) {                                                                                        \
+            const type ratio = d / c, scale = 1 / (c + d * ratio);                                                     \
+            return lw_##suffix((a + b * ratio) * scale, (b - a * ratio) * scale);                                      \
+        }                                                                                                              \
+        const type ratio = c / d, scale = 1 / (d + c * ratio);                                                         \
+        return lw_##suffix((a * ratio + b) * scale, (b * ratio - a) * scale);                                          \
+    }                                                                                                                  \
+    /* NumPy's powers. */                                                                                              \
+    LW_INLINE type _Complex lw_power_2_##suffix(type _Complex z) {                                                     \
+        return z == 0 ? lw_##suffix(0, 0) : lw_product_##suffix(z, z);                                                 \
+    }                                                                                                                  \
+    LW_INLINE type _Complex lw_power_3_##suffix(type _Complex z) {                                                     \
+        return z == 0 ? lw_##suffix(0, 0) : lw_product_##suffix(z, lw_product_##suffix(z, z));                         \
+    }
+LW_COMPLEX(c128, double, fabs, lw_hypot)
+LW_COMPLEX(c64, float, fabsf, lw_hypotf)
+
+LW_INLINE float _Complex lw_c64_c128(double _Complex z) { return lw_c64((float)__real__ z, (float)__imag__ z); }
+LW_INLINE double _Complex lw_c128_c64(float _Complex z) { return lw_c128(__real__ z, __imag__ z); }
+
 /* Both values are there whatever the test says, so that the compiler need not take a branch to one of them. */
 #define LW_SELECT(suffix, type)                                                                                        \
     LW_INLINE type lw_select_##suffix(bool test, type then, type otherwise) { return test ? then : otherwise; }
@@ -85,6 +132,8 @@ LW_SELECT(i16, int16_t)
 LW_SELECT(i8, int8_t)
 LW_SELECT(u8, uint8_t)
 LW_SELECT(b, bool)
+LW_SELECT(c128, double _Complex)
+LW_SELECT(c64, float _Complex)
 
 /* Integers: floor division and its remainder; NumPy's x // 0 and x % 0 are 0, and the least integer // -1 wraps. */
 LW_INLINE uint8_t lw_floordiv_u8(uint8_t a, uint8_t b) { return b == 0 ? 0 : (uint8_t)(a / b); }
@@ -125,7 +174,8 @@ LW_INTEGER_DIVISION(i8, int8_t)
 LW_FLOAT_DIVISION(f64, double, lw_fmod, floor, copysign)
 LW_FLOAT_DIVISION(f32, float, lw_fmodf, floorf, copysignf)
 
-/* NumPy's functions. Which of two zeros its extrema give differs: the variants are the first, the second, the one in order. */
+/* NumPy's functions. Which of two zeros its extrema give differs: the variants are the first, the second, the one in
+ * order. */
 #define LW_FLOAT_EXTREMA(suffix, type)                                                                                 \
     LW_INLINE type lw_maximum_first_##suffix(type a, type b) { return a >= b || isnan(a) ? a : b; }                    \
     LW_INLINE type lw_minimum_first_##suffix(type a, type b) { return a <= b || isnan(a) ? a : b; }                    \
@@ -184,8 +234,8 @@ LW_INLINE uint8_t lw_numpy_sign_u8(uint8_t x) { return x > 0; }
 LW_INLINE uint8_t lw_shift_right_u8(uint8_t x, uint8_t count) { return count < 8 ? (uint8_t)(x >> count) : 0; }
 LW_INLINE bool lw_numpy_clip_b(bool x, bool low, bool high) { return (x | low) & high; }
 
-/* One of NumPy's own loops, for one element. As in NumPy's calls with scalars, nothing says how far apart the next operands
- * would be: it then takes shortcuts, for powers of 2 for example. */
+/* One of NumPy's own loops, for one element. As in NumPy's calls with scalars, nothing says how far apart the next
+ * operands would be: it then takes shortcuts, for powers of 2 for example. */
 typedef struct {
     void (*function)(char **, const intptr_t *, const intptr_t *, void *);
     void *data;
@@ -207,6 +257,26 @@ typedef struct {
     }
 LW_CALLS(f64, double)
 LW_CALLS(f32, float)
+LW_CALLS(c128, double _Complex)
+LW_CALLS(c64, float _Complex)
+#define LW_COMPLEX_CALLS(suffix, type)                                                                                 \
+    LW_INLINE type lw_call_1_##suffix##_real(const lw_numpy_loop *loop, type _Complex z) {                             \
+        type result;                                                                                                   \
+        char *operands[] = {(char *)&z, (char *)&result};                                                              \
+        const intptr_t one = 1, steps[] = {0, sizeof(type)};                                                           \
+        loop->function(operands, &one, steps, loop->data);                                                             \
+        return result;                                                                                                 \
+    }                                                                                                                  \
+    /* A product of which one operand is real. NumPy's loop may round it once (fused multiplication and addition):     \
+     * that shows where a product of parts vanishes, for the zero it leaves may then have the other sign. */                      \
+    LW_INLINE type _Complex lw_scaled_##suffix(const lw_numpy_loop *multiply, type _Complex x, type _Complex y) {      \
+        const type a = __real__ x, b = __imag__ x, c = __real__ y, d = __imag__ y;                                     \
+        const bool vanishes = (a * c == 0 && a != 0 && c != 0) || (b * d == 0 && b != 0 && d != 0) ||                  \
+                              (a * d == 0 && a != 0 && d != 0) || (b * c == 0 && b != 0 && c != 0);                    \
+        return __builtin_expect(vanishes, 0) ? lw_call_2_##suffix(multiply, x, y) : lw_product_##suffix(x, y);         \
+    }
+LW_COMPLEX_CALLS(c128, double)
+LW_COMPLEX_CALLS(c64, float)
 
 /* Powers with the bits of the library's pow, mostly without calling it, by Ziv's rounding test. The power is computed
  * with twice the digits, as high + low. pow computes one within a small error and rounds it: if the true one is further
@@ -306,6 +376,10 @@ LW_INLINE int64_t lw_divisor_i64(int64_t b, int64_t id, int64_t *trap) {
     lw_note(b == 0, id, trap);
     return b;
 }
+LW_INLINE double _Complex lw_divisor_c128(double _Complex b, int64_t id, int64_t *trap) {
+    lw_note(b == 0, id, trap);
+    return b;
+}
 
 /* A shift of Python's integers, which takes no negative count. */
 LW_INLINE int64_t lw_shifted(int64_t result, int64_t count, int64_t id, int64_t *trap) {
@@ -321,6 +395,40 @@ LW_INLINE double lw_checked_1(double result, double x, int64_t id, int64_t *trap
 LW_INLINE double lw_checked_2(double result, double x, double y, int64_t id, int64_t *trap) {
     lw_note((isnan(result) && !isnan(x) && !isnan(y)) || (isinf(result) && isfinite(x) && isfinite(y)), id, trap);
     return result;
+}
+
+/* Python's own complex numbers: a quotient, by Smith's algorithm. */
+LW_INLINE double _Complex lw_python_quotient_c128(double _Complex x, double _Complex y) {
+    const double a = __real__ x, b = __imag__ x, c = __real__ y, d = __imag__ y;
+    if (fabs(c) >= fabs(d)) {
+        const double ratio = d / c, divisor = c + d * ratio;
+        return lw_c128((a + b * ratio) / divisor, (b - a * ratio) / divisor);
+    }
+    if (fabs(d) >= fabs(c)) {
+        const double ratio = c / d, divisor = c * ratio + d;
+        return lw_c128((a * ratio + b) / divisor, (b * ratio - a) / divisor);
+    }
+    return lw_c128(NAN, NAN);
+}
+
+/* A power with a constant exponent, by repeated squaring; it must be finite. */
+LW_INLINE double _Complex lw_python_power_c128(double _Complex z, int64_t exponent, int64_t id, int64_t *trap) {
+    double _Complex power = lw_c128(1, 0);
+    for (int64_t rest = exponent < 0 ? -exponent : exponent; rest != 0; rest >>= 1) {
+        if (rest & 1) power = lw_product_c128(power, z);
+        z = lw_product_c128(z, z);
+    }
+    if (exponent < 0) {
+        lw_note(power == 0, id, trap);
+        power = lw_python_quotient_c128(lw_c128(1, 0), power);
+    }
+    lw_note(lw_isinf_c128(power), id, trap);
+    return power;
+}
+
+/* The modulus, which must be finite where its parts are. */
+LW_INLINE double lw_python_modulus_c128(double _Complex z, int64_t id, int64_t *trap) {
+    return lw_checked_2(lw_modulus_c128(z), __real__ z, __imag__ z, id, trap);
 }
 
 /* A float as an integer, which must fit. The upper limit is exclusive. */

@@ -9,6 +9,7 @@ import numpy as np
 from lapwing.codegen.module import accumulator_offsets, accumulator_words
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.binding.scalars import scalar_words
 
 
 def nest_source(bound: BoundNest) -> str:
@@ -36,7 +37,7 @@ def _lines(bound: BoundNest) -> Iterator[str]:
     yield f"    .name = {_text(bound.nest.name)},"
     for field, count in (
         ("arrays", len(bound.arrays)),
-        ("scalars", len(bound.parameters)),
+        ("scalars", sum(len(scalar_words(value)) for value in bound.parameters.values())),
         ("reductions", len(accumulators)),
         ("words", accumulator_words(accumulators)),
         ("traps", len(traps)),
@@ -67,8 +68,9 @@ def _reduction(accumulator: t.Accumulator, first_word: int, names: Sequence[str]
     letter = {"f": "f", "u": "u"}.get(kind.kind, "i")
     # Python's own integers have no width that their sums would wrap at.
     bits = 0 if accumulator.weak and letter != "f" else 8 * kind.itemsize
+    name = accumulator.name if accumulator.part is None else f"{accumulator.result}.{accumulator.part}"
     return (
-        f"{{{_text(accumulator.name)}, {_text(accumulator.operator)}, '{letter}', {bits}, "
+        f"{{{_text(name)}, {_text(accumulator.operator)}, '{letter}', {bits}, "
         f"{int(accumulator.exact_sum)}, {first_word}, "
         f"{-1 if accumulator.leader is None else names.index(accumulator.leader)}}}"
     )

@@ -17,6 +17,7 @@ from lapwing.errors import BuildError, LapwingError, RefusedError
 from lapwing.export.description import nest_source
 from lapwing.export.tables import program_bytes
 from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.binding.promotion import PARTS
 from lapwing.loopnest.binding.typed import numpy_loops
 from lapwing.planner.plan import Plan
 from lapwing.runtime.binding import native
@@ -99,13 +100,22 @@ def check_stands_alone(bound: BoundNest) -> None:
     """Raises RefusedError for a nest that calls NumPy's own code, which is not there without Python."""
     if not (loops := numpy_loops(bound.body)):
         return
-    name = loops[0][0]
+    name, dtype = loops[0]
     other = f"math.{name.replace('arc', 'a').replace('power', 'pow')}"
     advice = "write math.sqrt(x * x + y * y)" if name == "hypot" else f"write {other}, of C's math library"
+    if dtype in PARTS:
+        advice = _OF_COMPLEX_NUMBERS.get(name, "write it out for z.real and z.imag, with functions of math")
     raise RefusedError(
         f"{bound.nest.where(bound.nest.line)}: {bound.nest.name} calls numpy.{name}, whose bits only NumPy's own code gives, and "
         f"an exported program runs without it: {advice}"
     )
+
+
+_OF_COMPLEX_NUMBERS = {
+    "multiply": "write numpy.complex128(x) * z, where x is a real number of NumPy's",
+    "absolute": "write abs(z)",
+    "power": "write products, as z * z * z",
+}
 
 
 def check_directory(directory: Path) -> None:

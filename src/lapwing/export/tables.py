@@ -14,7 +14,7 @@ import numpy.typing as npt
 from lapwing.codegen.module import accumulator_offsets, accumulator_words
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import ArrayType, BoundNest
-from lapwing.loopnest.binding.promotion import scalar_type
+from lapwing.loopnest.binding.scalars import scalar_words
 from lapwing.planner.plan import Plan
 from lapwing.runtime.arrays.shear import shear_of
 from lapwing.runtime.arrays.storage import padded_strides, storage_of
@@ -64,7 +64,7 @@ def _common(bound: BoundNest, plan: Plan, program: RankProgram) -> Iterator[byte
     yield _table(np.zeros((c.sweeps, 1), np.int64) if points is None else points)
     for array in bound.arrays:
         yield _list(array.shape)
-    yield _list([_bits(value) for value in bound.parameters.values()])
+    yield _list([_bits(word) for value in bound.parameters.values() for word in scalar_words(value)])
     yield _list(_initial_words(bound.body.accumulators))
     yield _list([_bits(_kind(a)(a.initial)) for a in bound.body.accumulators])
 
@@ -144,11 +144,9 @@ def _variable_length(numbers: npt.NDArray[np.int64]) -> bytes:
     return kept.tobytes()
 
 
-def _bits(value: Any) -> int:
+def _bits(value: float) -> int:
     """The 64 bits of an lw_scalar, as an integer."""
-    kind = scalar_type(value)
-    assert kind is not None
-    return int(np.float64(value).view(np.int64)) if kind.is_float else int(value)
+    return int(np.float64(value).view(np.int64)) if isinstance(value, float) else int(value)
 
 
 def _kind(accumulator: t.Accumulator) -> type[Any]:

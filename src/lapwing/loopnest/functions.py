@@ -24,21 +24,26 @@ NUMPY_LOOPS = {
         exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh cbrt
     """.split()
 } | {"arctan2": 2, "power": 2, "hypot": 2}
+# The same of complex numbers, for which what follows it has no code of its own.
+NUMPY_COMPLEX_LOOPS = {"absolute": 1, "sqrt": 1, "sign": 1, "rint": 1, "multiply": 2, "divide": 2}
 NUMPY_TESTS = ("isnan", "isinf", "isfinite", "logical_and", "logical_or", "logical_not")
 # Those that generated code does itself, with the number of their arguments.
 NUMPY_EXACT = {
     "maximum": 2, "minimum": 2, "fmax": 2, "fmin": 2, "where": 3, "clip": 3, "floor": 1, "ceil": 1, "trunc": 1, "rint": 1,
     "sign": 1, "square": 1, "fabs": 1, "copysign": 2,
     "mod": 2, "remainder": 2, "floor_divide": 2, "isnan": 1, "isinf": 1, "isfinite": 1,
-    "logical_and": 2, "logical_or": 2, "logical_not": 1,
+    "logical_and": 2, "logical_or": 2, "logical_not": 1, "conjugate": 1,
 }  # fmt: skip
-CASTS = ("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool_")
+CASTS = ("float32", "float64", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "bool_")
 
 _SUPPORTED: dict[int, str] = {
     id(builtins.min): "min",
     id(builtins.max): "max",
     id(builtins.abs): "abs",
     id(builtins.float): "float",
+    id(builtins.complex): "complex",
+    id(np.real): "real",
+    id(np.imag): "imag",
     id(builtins.int): "int",
     id(builtins.bool): "bool",
     id(builtins.round): "round",
@@ -47,8 +52,8 @@ _SUPPORTED.update({id(getattr(math, n)): f"math.{n}" for n in (*MATH_UNARY, *MAT
 _SUPPORTED.update({id(getattr(np, n)): f"numpy.{n}" for n in (*NUMPY_LOOPS, *NUMPY_EXACT)})
 
 SUPPORTED_TEXT = (
-    "supported are min, max, abs, round, int, float, bool, NumPy's scalar types, math's functions and NumPy's of numbers: "
-    "docs/language.md has the list"
+    "supported are min, max, abs, round, int, float, complex, bool, NumPy's scalar types, math's functions and NumPy's of "
+    "numbers: docs/language.md has the list"
 )
 
 
@@ -63,9 +68,10 @@ _ARGUMENTS = {
 }  # fmt: skip
 
 
-def argument_count(name: str) -> int:
-    """How many arguments a supported function takes, by its canonical name; min and max take more as well."""
-    return _ARGUMENTS.get(name, 1)
+def argument_counts(name: str) -> tuple[int, int | None]:
+    """How many arguments a supported function takes at least and at most, by its canonical name; None: any number."""
+    count = _ARGUMENTS.get(name, 1)
+    return count, {"min": None, "max": None, "complex": 2}.get(name, count)
 
 
 _INSTEAD = {

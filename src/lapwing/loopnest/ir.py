@@ -23,7 +23,7 @@ class Expression:
 
 @dataclass(frozen=True)
 class Constant(Expression):
-    value: bool | int | float
+    value: bool | int | float | complex
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,10 @@ class Conditional(Expression):
 
 @dataclass(frozen=True)
 class Call(Expression):
-    """A call of a supported function, by its canonical name: ``min``, ``math.exp``, ``numpy.sqrt``, ``numpy.float32``."""
+    """A call of a supported function, by its canonical name: ``min``, ``math.exp``, ``numpy.sqrt``, ``numpy.float32``.
+
+    Parts of complex numbers are among them: ``z.real`` is a call of ``real``, ``z.conjugate()`` one of ``conjugate``.
+    """
 
     function: str
     arguments: tuple[Expression, ...]
@@ -166,7 +169,10 @@ class For(Statement):
     @property
     def fixed_step(self) -> int | None:
         """The step where it is a number in the text."""
-        return int(self.step.value) if isinstance(self.step, Constant) else None
+        match self.step:
+            case Constant(value=int() as value):
+                return int(value)
+        return None
 
 
 @dataclass(frozen=True)

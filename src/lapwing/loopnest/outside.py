@@ -110,4 +110,4 @@ def _as_it_is(row: Sequence[Any]) -> tuple[Any, ...]:
 def _is_equal(before: Any, now: Any) -> bool:
     if now is before:
         return True
-    return isinstance(before, int | float | tuple) and type(before) is type(now) and repr(before) == repr(now)
+    return isinstance(before, int | float | complex | tuple) and type(before) is type(now) and repr(before) == repr(now)

@@ -37,7 +37,7 @@ def evaluate(node: ast.expr, names: Mapping[str, Any]) -> Any:
     Raises UnsupportedSetup for expressions outside the supported set, and whatever Python raises while computing.
     """
     match node:
-        case ast.Constant(value=bool() | int() | float() as value):
+        case ast.Constant(value=bool() | int() | float() | complex() as value):
             return value
         case ast.Name(id=name) if name in names:
             return names[name]
@@ -50,6 +50,10 @@ def evaluate(node: ast.expr, names: Mapping[str, Any]) -> Any:
             constant = getattr(names[name], attribute, None)
             if isinstance(constant, float):
                 return constant
+        case ast.Attribute(value=of, attr="real" | "imag" as part):
+            number = evaluate(of, names)
+            if isinstance(number, int | float | complex | np.number):
+                return getattr(number, part)
         case ast.Subscript(value=subscripted, slice=index):
             owner = evaluate(subscripted, names)
             if isinstance(owner, tuple):

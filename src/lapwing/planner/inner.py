@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lapwing.loopnest.binding.bound_nest import BoundNest
-from lapwing.loopnest.binding.chains import chain_cycles, shortened
 from lapwing.loopnest.dependences import Dependence
+from lapwing.tiling.chains import chain_cycles, shortened
 from lapwing.tiling.inner import InnerForm, legal_forms, usual_lanes
 
 # With lanes a point takes one load and one store more, each from a row of its own: so many cycles, when all overlap.

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lapwing.loopnest.binding import powers
+from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.binding.promotion import PARTS
 
 
 def notes(bound: BoundNest) -> tuple[str, ...]:
     """A line each, with file and line."""
-    return tuple(dict.fromkeys(_of_powers(bound)))
+    return tuple(dict.fromkeys((*_of_powers(bound), *_of_complex_powers(bound))))
 
 
 def _of_powers(bound: BoundNest) -> Iterator[str]:
@@ -31,6 +33,16 @@ def _of_powers(bound: BoundNest) -> Iterator[str]:
                 f"{where}: x**{exponent:g} calls C's pow at every point; {written} is several times faster, and may differ in "
                 "the last bit"
             )
+
+
+def _of_complex_powers(bound: BoundNest) -> Iterator[str]:
+    for statement in bound.body.simple:
+        for node in t.walk(statement.value):
+            if isinstance(node, t.Operation) and node.operator == "numpy.power" and node.dtype in PARTS:
+                yield (
+                    f"{bound.nest.where(statement.line)}: z**n calls NumPy's power at every point; products, as z*z*z*z, are "
+                    "several times faster, and may differ in the last bit"
+                )
 
 
 def _spelled(exponent: float) -> str:

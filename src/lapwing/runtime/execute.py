@@ -238,7 +238,7 @@ def idle_outcome(bound: BoundNest, plan: Plan) -> Outcome:
 
 def idle_results(bound: BoundNest) -> dict[str, Any]:
     """The reductions of a nest without iterations, by name."""
-    return {a.name: bound.parameters[a.name] for a in bound.body.accumulators if a.operator != "at"}
+    return {a.result: bound.parameters[a.result] for a in bound.body.accumulators if a.operator != "at"}
 
 
 def _distribute(

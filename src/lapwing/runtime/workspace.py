@@ -14,10 +14,11 @@ from lapwing.codegen.module import EXACT_WORDS, accumulator_offsets, accumulator
 from lapwing.errors import RunError
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
-from lapwing.loopnest.binding.promotion import scalar_type
-from lapwing.loopnest.binding.rounding import nearest_ratio
+from lapwing.loopnest.binding.promotion import PARTS
+from lapwing.loopnest.binding.scalars import scalar_words
 from lapwing.runtime.arrays.storage import LocalArray
 from lapwing.runtime.binding import native
+from lapwing.runtime.rounding import nearest_ratio
 from lapwing.runtime.streaming import StreamedArray
 
 EXACT_HEADER = 4
@@ -26,7 +27,7 @@ _UNITS = 2**1074  # in which words are counted: the least float64 is one
 
 class Workspace:
     """Holds what lw_tile points to. ``words`` are the accumulators, one row of 64-bit words; ``scalars`` are in the order of
-    the nest's parameters."""
+    the nest's parameters, the real part of a complex one before the imaginary one."""
 
     def __init__(
         self, bound: BoundNest, library: ctypes.CDLL, arrays: Mapping[str, LocalArray | StreamedArray]
@@ -38,9 +39,8 @@ class Workspace:
         self._arrays = (native.Array * max(1, len(bound.arrays)))(
             *(native.array_at(arrays[a.name].origin, arrays[a.name].strides, a.shape) for a in bound.arrays)
         )
-        self.scalars = (native.Scalar * max(1, len(bound.parameters)))(
-            *(_native_scalar(v) for v in bound.parameters.values())
-        )
+        scalars = [_native_scalar(word) for value in bound.parameters.values() for word in scalar_words(value)]
+        self.scalars = (native.Scalar * max(1, len(scalars)))(*scalars)
         self.tile = native.Tile(self._arrays, self.scalars, self.words.ctypes.data_as(ctypes.POINTER(native.Scalar)))
         self._start = _start_words(bound, len(self.words))
         self.reset()
@@ -95,8 +95,10 @@ class Reductions:
                 value = _exact_total(accumulator, [row[start : start + EXACT_WORDS].tolist() for row in rows])
             else:
                 value = _combined(accumulator, [row.view(kind).item(start) for row in rows])
-            if accumulator.operator != "at":  # that is nobody's name
-                results[accumulator.name] = given(value)
+            if accumulator.part == "imag":
+                results[accumulator.result] = given(complex(results[accumulator.result], value))
+            elif accumulator.operator != "at":  # that is nobody's name
+                results[accumulator.result] = value if accumulator.part else given(value)
         return results
 
     def _with_extremum(self, leader: t.Accumulator, rows: Sequence[npt.NDArray[np.int64]]) -> int:
@@ -149,12 +151,13 @@ def _exact_total(accumulator: t.Accumulator, rows: list[list[int]]) -> float:
 
 def _type_of(accumulator: t.Accumulator) -> type[Any]:
     """What the plain loop would return: a Python number or a NumPy scalar."""
+    if accumulator.part is not None:
+        whole = next(whole for whole, part in PARTS.items() if part == accumulator.dtype)
+        return complex if accumulator.weak else np.dtype(whole).type
     if accumulator.weak:
         return {"bool": bool, "int64": int, "float64": float}[accumulator.dtype]
     return np.dtype(accumulator.dtype).type
 
 
-def _native_scalar(value: Any) -> native.Scalar:
-    kind = scalar_type(value)
-    assert kind is not None
-    return native.Scalar(f=float(value)) if kind.is_float else native.Scalar(i=int(value))
+def _native_scalar(word: float) -> native.Scalar:
+    return native.Scalar(f=word) if isinstance(word, float) else native.Scalar(i=word)

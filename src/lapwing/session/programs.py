@@ -254,6 +254,6 @@ def _numbers(name: str, value: Any) -> dict[str, Any]:
     """The numbers of what is returned, by name."""
     if isinstance(value, tuple | list):
         return {n: v for k, one in enumerate(value) for n, v in _numbers(f"{name}[{k}]", one).items()}
-    if isinstance(value, bool | int | float | np.bool | np.integer | np.floating):
+    if isinstance(value, bool | int | float | complex | np.bool | np.number):
         return {name: json_number(value)}
     return {}

@@ -18,7 +18,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -208,9 +208,7 @@ class Leader:
             with np.errstate(all="ignore"):
                 terms = by_name(module.nest, names["nest"](**case.arguments()))
             for name in case.sums:
-                if isinstance(results[name], float | np.floating):
-                    own = type(results[name])
-                    results[name] = exact_sum(terms[name], own)  # type: ignore[arg-type]
+                results[name] = summed(results[name], terms[name])  # type: ignore[arg-type]
         return arguments, results
 
     def alone(self, case: Case, module: ModuleType, expected: Any) -> bool:
@@ -330,6 +328,15 @@ class Leader:
             assert reason not in text, f"a legal nest was refused: {text}"
         self.count["refused"] += 1
         assume(False)
+
+
+def summed(found: object, terms: Sequence[Any]) -> object:
+    """The sum of terms as a nest has it, of the type that Python's has."""
+    own = type(found)
+    if isinstance(found, complex | np.complexfloating):
+        parts = ([x.real for x in terms], [x.imag for x in terms])
+        return own(complex(*(exact_sum(part, type(found.real)) for part in parts)))
+    return exact_sum(terms, own) if isinstance(found, float | np.floating) else found
 
 
 def by_name(nest: Any, value: Any) -> dict[str, object]:

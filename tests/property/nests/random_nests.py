@@ -11,14 +11,16 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from hypothesis import strategies as st
 
 FLOATS = ("float64", "float32")
+COMPLEX = ("complex128", "complex64")
+FRACTIONAL = (*FLOATS, *COMPLEX)
 INTEGERS = ("int32", "int64", "int16", "int8", "uint8")
-DTYPES = (*FLOATS, *INTEGERS, "bool")
+DTYPES = (*FRACTIONAL, *INTEGERS, "bool")
 SPACE_NAMES, SWEEP_NAMES = ("i", "j", "k", "l"), ("s", "t")
 
 # Per number of space loops: the most iterations of one loop, and of the others.
@@ -57,6 +59,12 @@ class ArraySpec:
 
     def _values(self) -> np.ndarray:
         random = np.random.default_rng(self.seed)
+        if self.dtype in COMPLEX:
+            part = FLOATS[COMPLEX.index(self.dtype)]
+            real, imag = (replace(self, dtype=part, seed=2 * self.seed + k)._values() for k in (0, 1))
+            values = np.empty(self.shape, self.dtype)
+            values.real, values.imag = real, imag
+            return values
         if self.dtype == "bool":
             return random.random(self.shape) < 0.5
         if self.style == "index":
@@ -219,6 +227,7 @@ class Builder:
         self.streaming = streaming
         self.along: int | None = None
         self.rich = expressions
+        self.complex = expressions and self.chance(20)  # complex numbers in place of floats
         self.skewed = self.pick(False, True) if skewed is None else skewed
         self.forward = not self.skewed and (self.chance(30) if forward is None else forward)
         self.globals: dict[str, str] = {}
@@ -279,6 +288,8 @@ class Builder:
             if self.rich
             else "int64"
         )
+        if self.complex and dtype in FLOATS:
+            dtype = COMPLEX[FLOATS.index(dtype)]
         array = Written("uvw"[number], dtype, tuple(loops))
         base = tuple(0 if self.chance(70) else self.integer(-1, 1) for _ in self.loops)
         writes = [base]
@@ -473,7 +484,7 @@ class Builder:
             return f"{write.text} {self.pick('+=', '-=', '*=')} {self.term(array)}"
         if self.rich and self.chance(30):
             return f"{write.text} = {self.expression(array.dtype, self.integer(1, 3))}"
-        if self.rich and self.chance(20):
+        if self.rich and array.dtype not in COMPLEX and self.chance(20):
             others = [self.term(array) for _ in range(self.integer(1, 3))]
             return f"{write.text} = {self.pick('max', 'min')}({', '.join([self.leaf(array.dtype), *others])})"
         terms = [self.term(array) for _ in range(self.integer(1, 4))]
@@ -484,13 +495,16 @@ class Builder:
     def term(self, array: Written) -> str:
         """A share of some element, often of the array itself, so that what ranks tell each other matters."""
         element = self.read_of(array) if self.chance(60) else self.any_read(array.dtype)
-        if array.dtype in FLOATS:
+        if array.dtype in COMPLEX and self.chance(40):
+            return f"{self.pick('0.5j', '(0.3 - 0.2j)', 'np.float32(0.5)', 'np.complex64(0.1j)')} * {element}"
+        if array.dtype in FRACTIONAL:
             return f"{self.pick('0.25', '0.5', '0.125', '0.3')} * {element}"
         return self.pick(element, element, f"{element} - 1", f"3 * {element}", f"{element} ^ 5")
 
     def temporary(self) -> str:
-        name = f"x{self.integer(0, len(self.temporaries))}" if self.temporaries else "x0"
         flavour = self.pick("float64", self.arrays[0].dtype)
+        letter = "c" if flavour in COMPLEX else "x"
+        name = f"{letter}{self.integer(0, len(self.temporaries))}" if self.temporaries else f"{letter}0"
         if self.chance(25):
             value = self.condition(2)
         else:
@@ -504,11 +518,16 @@ class Builder:
         array = self.pick(*self.arrays)
         term = self.expression(array.dtype, self.integer(0, 2))
         if self.chance(60):
-            start = self.pick("0.0", "0", "0.5") if array.dtype in FLOATS else self.pick("0", "7")
+            start = self.pick("0.0", "0", "0.5") if array.dtype in FRACTIONAL else self.pick("0", "7")
             return f"total{number} {self.pick('+=', '+=', '-=')} {term}", f"total{number}", start
+        if array.dtype in COMPLEX:
+            term = self.modulus(term)
         kind = self.pick("max", "min")
-        start = self.pick("0", "-1.5", "1000.0", "-3", "0.0") if array.dtype in FLOATS else self.pick("0", "-3", "100")
-        terms = [term] + ([self.leaf(array.dtype)] if self.chance(20) else [])
+        start = (
+            self.pick("0", "-1.5", "1000.0", "-3", "0.0") if array.dtype in FRACTIONAL else self.pick("0", "-3", "100")
+        )
+        more = array.dtype not in COMPLEX and self.chance(20)
+        terms = [term] + ([self.leaf(array.dtype)] if more else [])
         return f"best{number} = {kind}(best{number}, {', '.join(terms)})", f"best{number}", start
 
     # -- expressions -------------------------------------------------------------------------------------------------
@@ -517,26 +536,38 @@ class Builder:
         element = self.pick(*array.reads)
         if element.guard is None:
             return element.text
-        otherwise = self.pick("0.0", "1.5") if array.dtype in FLOATS else self.pick("0", "2")
-        if array.dtype == "bool":
-            otherwise = "False"
-        return f"({element.text} if {element.guard} else {otherwise})"
+        return f"({element.text} if {element.guard} else {self.otherwise(array.dtype)})"
+
+    def otherwise(self, dtype: str) -> str:
+        """What stands for an element that is not there."""
+        if dtype in COMPLEX:
+            return f"np.{dtype}({self.pick('0.0', '1.5j')})"
+        if dtype == "bool":
+            return "False"
+        return self.pick("0.0", "1.5") if dtype in FLOATS else self.pick("0", "2")
+
+    def modulus(self, text: str) -> str:
+        return self.pick(f"abs(np.complex128({text}))", f"np.complex64({text}).real", f"np.complex128({text}).imag")
 
     def any_read(self, dtype: str) -> str:
         """An element of any array, rather of the same kind as the dtype."""
-        alike = [a for a in self.arrays if (a.dtype in FLOATS) == (dtype in FLOATS)]
+        kinds = [(d in FLOATS, d in COMPLEX) for d in (dtype, *(a.dtype for a in self.arrays))]
+        alike = [a for a, kind in zip(self.arrays, kinds[1:], strict=True) if kind == kinds[0]]
         if alike and self.chance(60):
             return self.read_of(self.pick(*alike))
         if self.chance(70):
             return self.read_only(dtype)
-        return self.read_of(self.pick(*self.arrays))
+        array = self.pick(*self.arrays)
+        element = self.read_of(array)
+        return self.modulus(element) if array.dtype in COMPLEX and dtype not in COMPLEX else element
 
     def read_only(self, dtype: str) -> str:
         """An element of a read-only array: any affine index, constants from the end, or a look-up."""
         if self.rich and self.chance(25):
             return self.look_up(dtype)
         axes = self.pick(1, 2, 2, 3)
-        kinds = (*FLOATS, dtype) if dtype in FLOATS else (*INTEGERS, dtype)
+        kinds = (*FLOATS, dtype) if dtype in FRACTIONAL else (*INTEGERS, dtype)
+        kinds += COMPLEX if dtype in COMPLEX else ()
         name = f"r{len(self.readonly)}"
         subscripts, shape = [], []
         for _ in range(axes):
@@ -573,8 +604,8 @@ class Builder:
         return (_plus(text, constant) if text else str(constant)), extent
 
     def look_up(self, dtype: str) -> str:
-        kinds = FLOATS if dtype in FLOATS else (dtype, "int32")
-        name = self.pick("table", "table2")
+        kinds = COMPLEX if dtype in COMPLEX else FLOATS if dtype in FLOATS else (dtype, "int32")
+        name = self.pick("table", "table2") + ("c" if dtype in COMPLEX else "")
         if name not in self.readonly:
             self.add_readonly(name, self.pick(*kinds), (TABLE_LENGTH,), "tame")
         way = self.pick("index", "python", "remainder", "clamped")
@@ -595,10 +626,13 @@ class Builder:
 
     def leaf(self, dtype: str) -> str:
         kind = self.pick("read", "read", "read", "number", "index", "parameter", "temporary")
-        if kind == "temporary" and self.temporaries:
-            return self.pick(*self.temporaries)
+        fitting = self.fitting_temporaries(dtype)
+        if kind == "temporary" and fitting:
+            return self.pick(*fitting)
+        if kind == "number" and dtype in COMPLEX:
+            return self.pick("0.5", "(0.5 - 1.25j)", "2", "1j", "np.complex64(0.3j)", "np.complex128(1.5)")
         if kind == "number":
-            numbers = ("0.5", "-1.25", "2", "0.0", "3.0", "1") if dtype in FLOATS else ("1", "2", "3", "0", "7")
+            numbers = ("0.5", "-1.25", "2", "0.0", "3.0", "1") if dtype in FRACTIONAL else ("1", "2", "3", "0", "7")
             return self.pick(*numbers)
         if kind == "index" and self.rich:
             return self.pick(*self.loops).name
@@ -606,9 +640,20 @@ class Builder:
             return self.parameter(dtype)
         return self.any_read(dtype)
 
+    def fitting_temporaries(self, dtype: str) -> list[str]:
+        return [name for name in self.temporaries if dtype in COMPLEX or not name.startswith("c")]
+
     def parameter(self, dtype: str) -> str:
+        if dtype in COMPLEX:
+            name = f"q{self.integer(0, 2)}"
+            if name not in self.scalars:
+                number = self.integer(0, 5) / 4 - 0.5j
+                self.scalars[name] = self.pick(
+                    number, np.complex64(number), np.complex128(number), np.float64(0.75), 1.5
+                )
+            return name
         if self.chance(10):
-            self.globals["SCALE"] = self.pick("0.5", "3", "np.float32(0.25)") if dtype in FLOATS else "2"
+            self.globals["SCALE"] = self.pick("0.5", "3", "np.float32(0.25)") if dtype in FRACTIONAL else "2"
             return "SCALE"
         name = f"p{self.integer(0, 2)}"
         if name not in self.scalars:
@@ -625,6 +670,8 @@ class Builder:
         if dtype == "bool":
             return self.condition(depth)
         a = self.expression(dtype, depth - 1)
+        if dtype in COMPLEX:
+            return self.complex_expression(a, dtype, depth)
         way = self.pick("+", "+", "*", "conditional", "extremum", "function", "divide", "cast", "negative")
         if way in "+*":
             return f"({a} {self.pick('+', '-', '*')} {self.expression(dtype, depth - 1)})"
@@ -640,15 +687,32 @@ class Builder:
         if way == "negative":
             return f"(-{a})" if dtype not in ("bool", "uint8") else f"(~{a})"
         if way == "cast":
-            if dtype in FLOATS:
+            if dtype in FRACTIONAL:
                 return f"{self.pick('np.float32', 'np.float64', 'float')}({a})"
             return f"{self.pick('np.int64', 'int', 'np.int32')}(min(max({a}, -100), 100))"
-        if dtype in FLOATS:
+        if dtype in FRACTIONAL:
             return self.pick(
                 f"abs({a})", f"np.sqrt({a})", f"np.sqrt(abs({a}))", f"math.exp(min({a}, 2.0))", f"math.atan({a})",
                 f"math.log(1.5 + abs({a}))", f"math.floor(min(max({a}, -9.0), 9.0))", f"np.abs({a})", f"({a}) ** 2.0",
             )  # fmt: skip
         return self.pick(f"abs({a})", f"({a}) ** 2", f"({a} & 7)", f"({a} | 3)")
+
+    def complex_expression(self, a: str, dtype: str, depth: int) -> str:
+        way = self.pick("+", "+", "*", "*", "conditional", "divide", "function", "cast", "negative")
+        if way in "+*":
+            return f"({a} {self.pick('+', '-', '*')} {self.expression(dtype, depth - 1)})"
+        if way == "conditional":
+            return f"({a} if {self.condition(depth - 1)} else {self.expression(dtype, depth - 1)})"
+        if way == "divide":
+            return f"({a} / {self.leaf(dtype) if self.chance(60) else self.pick('4', '(3 - 1j)', '2j')})"
+        if way == "negative":
+            return f"(-{a})"
+        if way == "cast":
+            return f"{self.pick('np.complex64', 'np.complex128', 'complex')}({a})"
+        return self.pick(
+            f"np.conj({a})", f"np.sqrt({a})", f"np.exp(0.1 * {a})", f"np.abs({a})", f"abs({a})", f"({a}) ** 2", f"({a}) ** 3",
+            f"np.complex128({a}).imag", f"complex(np.complex64({a}).real, 0.5)", f"np.square({a})",
+        )  # fmt: skip
 
     def condition(self, depth: int) -> str:
         dtype = self.pick(*self.arrays).dtype
@@ -662,6 +726,10 @@ class Builder:
         bools = [a for a in self.arrays if a.dtype == "bool"]
         if way == "bools" and bools:
             return self.read_of(self.pick(*bools))
+        if dtype in COMPLEX:
+            if self.chance(50):
+                return f"({self.leaf(dtype)} {self.pick('==', '!=')} {self.leaf(dtype)})"
+            dtype = "float64"
         if way == "chain":
             return f"({self.leaf(dtype)} < {self.leaf(dtype)} <= {self.leaf(dtype)})"
         return f"({self.leaf(dtype)} {self.pick('<', '>', '<=', '>=', '==', '!=')} {self.leaf(dtype)})"

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
-from random_nests import FLOATS, Builder, Case, Element, Written
+from random_nests import COMPLEX, FRACTIONAL, Builder, Case, Element, Written
 
 DEPTH = 3  # of statements in statements
 STATEMENTS = 14  # in a body, about
@@ -98,10 +98,7 @@ class StructuredBuilder(Builder):
             return self.placed(element.text)
         if element.guard is None:
             return self.placed(element.text)
-        otherwise = self.pick("0.0", "1.5") if array.dtype in FLOATS else self.pick("0", "2")
-        if array.dtype == "bool":
-            otherwise = "False"
-        return f"({self.placed(element.text)} if {element.guard} else {otherwise})"
+        return f"({self.placed(element.text)} if {element.guard} else {self.otherwise(array.dtype)})"
 
     def leaf(self, dtype: str) -> str:
         if self.inner and self.chance(20):
@@ -165,9 +162,10 @@ class StructuredBuilder(Builder):
         value = (
             self.pick("0", "1", "0.0") if self.chance(30) else self.expression(flavour, self.integer(0, 2 * self.rich))
         )
-        if self.temporaries and self.chance(60):
-            return f"{self.pick(*self.temporaries)} {self.pick('=', '+=', '+=', '*=')} {value}"
-        name = self.fresh("x")
+        known = [name for name in self.temporaries if name.startswith("c") == (flavour in COMPLEX)]
+        if known and self.chance(60):
+            return f"{self.pick(*known)} {self.pick('=', '+=', '+=', '*=')} {value}"
+        name = self.fresh("c" if flavour in COMPLEX else "x")
         self.temporaries.append(name)
         return f"{name} = {value}"
 
@@ -236,9 +234,9 @@ class StructuredBuilder(Builder):
         first, rest = element.text.split("[")[1][:-1].split(", ")[0], element.text.split(", ")[1:]
         moved = f"{array.name}[{', '.join([f'{first} + {name} - {offset}'.replace('- -', '+ '), *rest])}"
         moved += "" if rest else "]"
-        x = self.fresh("x")
+        x = self.fresh("c" if array.dtype in COMPLEX else "x")
         lines = [
-            f"{x} = {self.pick('0', '0.0') if array.dtype in FLOATS else '0'}",
+            f"{x} = {self.pick('0', '0.0') if array.dtype in FRACTIONAL else '0'}",
             f"for {name} in range({low}, {low + 3}):",
         ]
         if self.chance(50):
@@ -306,13 +304,17 @@ class StructuredBuilder(Builder):
         array = self.pick(*self.arrays)
         number, lines = len(self.totals), []
         value = self.expression(array.dtype, self.integer(0, 1))
+        if array.dtype in COMPLEX:
+            value = self.modulus(value)
         if self.chance(50):
             lines.append(f"y{number} = {value}")
             value = f"y{number}"
         value = f"({value})" if " " in value else value
         best = f"peak{number}"
         start = (
-            self.pick("0.0", "-1e30", "1e30", "0.25") if array.dtype in FLOATS else self.pick("0", "-100", "100", "2")
+            self.pick("0.0", "-1e30", "1e30", "0.25")
+            if array.dtype in FRACTIONAL
+            else self.pick("0", "-100", "100", "2")
         )
         self.totals[best] = start
         operator = self.pick(">", "<", ">=", "<=")

@@ -50,6 +50,8 @@ class RandomProgram:
         def made(*shape: int) -> np.ndarray:
             if self.dtype.startswith("int"):
                 return values.integers(-4, 5, shape).astype(self.dtype)
+            if self.dtype.startswith("complex"):
+                return (values.uniform(-1, 1, shape) + 1j * values.uniform(-1, 1, shape)).astype(self.dtype)
             return values.uniform(-1, 1, shape).astype(self.dtype)
 
         matrices = [made(*self.shape) for _ in MATRICES]
@@ -71,14 +73,19 @@ def random_program(seed: int) -> RandomProgram:
 class _Writer:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self.dtype = self.pick("float64", "float64", "float32", "int64", "int32")
+        self.dtype = self.pick("float64", "float64", "float32", "int64", "int32", "complex128", "complex64")
         self.shape = (self.random.randint(6, 12), self.random.randint(6, 12))
         self.levels = self.random.randint(2, 3)
+        self.factors = ("0.25", "0.5", *(["(0.2 - 0.3j)", "0.5j"] if self.dtype.startswith("complex") else []))
         self.nests = 0
         self.number = 0
 
     def pick(self, *options: str) -> str:
         return self.random.choice(options)
+
+    def real(self, element: str) -> str:
+        """An element as a real number."""
+        return f"{element}.real" if self.dtype.startswith("complex") else element
 
     def block(self, depth: int, most: int, in_loop: bool) -> Iterator[str]:
         for _ in range(self.random.randint(1, most)):
@@ -94,9 +101,11 @@ class _Writer:
             case "driver":
                 yield self.driver()
             case "leave":
-                yield f"if {self.pick('count > 2', 'best > 0.75', 'u[1, 1] > v[2, 2]')}: {self.pick('break', 'continue')}"
+                larger = f"{self.real('u[1, 1]')} > {self.real('v[2, 2]')}"
+                yield f"if {self.pick('count > 2', 'best > 0.75', larger)}: {self.pick('break', 'continue')}"
             case "if":
-                yield f"if {self.pick('n > 2', 'best < tol', 'u[2, 1] > 0', 'k % 2 == 0', 'np.abs(x).max() > 0.5')}:"
+                positive = f"{self.real('u[2, 1]')} > 0"
+                yield f"if {self.pick('n > 2', 'best < tol', positive, 'k % 2 == 0', 'np.abs(x).max() > 0.5')}:"
                 yield from self.inside(depth, in_loop)
                 if self.random.random() < 0.5:
                     yield "else:"
@@ -111,7 +120,7 @@ class _Writer:
                 self.number += 1
                 before, self.index = getattr(self, "index", ""), f"m{self.number}"
                 yield f"{self.index} = 0"
-                yield f"while {self.index} < 3 and {self.pick('best < 3', 'np.max(u) < 50', 'count < 9', 'tol > 0')}:"
+                yield f"while {self.index} < 3 and {self.pick('best < 3', 'np.abs(u).max() < 50', 'count < 9', 'tol > 0')}:"
                 yield f"    {self.index} += 1"
                 yield from self.inside(depth, True)
                 self.index = before
@@ -138,7 +147,7 @@ class _Writer:
             f"x = {a}[:, 1].copy()",
             f"x[1:] = x[:-1] {half}",
             f"best = max(best, float(np.abs({a} - {b}).max()))",
-            f"best = float({a}[2, 2]) + k",
+            f"best = float({self.real(f'{a}[2, 2]')}) + k",
             "best *= 0.5",
             "count += 1",
             "k = (k + 1) % 2",
@@ -175,7 +184,7 @@ class _Writer:
         return (
             f"({total}) // {len(terms) + 1}"
             if self.dtype.startswith("int")
-            else f"{self.pick('0.25', '0.5')} * ({total})"
+            else f"{self.pick(*self.factors)} * ({total})"
         )
 
     def scalar(self, index: str) -> str:
@@ -193,7 +202,7 @@ class _Writer:
         yield from self.loops(triangle=self.pick("", "", "i", "max_one"[:0]))
         value = self.mean(self.near(a), self.near(a), f"{b}[i, j]" if b != a else f"{a}[i, j]", self.scalar(index))
         if self.random.random() < 0.3:
-            value = f"{value} if {a}[i, j] > {self.pick('0', 'k', 'tol')} else {a}[i, j]"
+            value = f"{value} if {self.real(f'{a}[i, j]')} > {self.pick('0', 'k', 'tol')} else {a}[i, j]"
         yield f"        {a}[i, j] = {value}"
 
     def nest_out_of_place(self, index: str) -> Iterator[str]:
@@ -203,13 +212,14 @@ class _Writer:
         yield from self.loops()
         yield f"        {a}[i, j] = {self.mean(self.near(b), self.near(b), self.scalar(index))}"
         if self.random.random() < 0.4:
-            yield f"        best = max(best, float({a}[i, j]))"
+            yield f"        best = max(best, float({self.real(f'{a}[i, j]')}))"
 
     def nest_reduction(self, index: str) -> Iterator[str]:
         a = self.pick(*MATRICES)
+        element = self.real(f"{a}[i, j]")
         start, update = self.random.choice(
-            [("count", f"count += int({a}[i, j] > 0)"), ("best", f"best = max(best, float({a}[i, j]))"),
-             ("best", f"best = min(best, float({a}[i, j]))")]
+            [("count", f"count += int({element} > 0)"), ("best", f"best = max(best, float({element}))"),
+             ("best", f"best = min(best, float({element}))")]
         )  # fmt: skip
         if self.random.random() < 0.5:
             yield f"{start} = {'0' if start == 'count' else '0.5'}"

@@ -130,7 +130,11 @@ def signature(arguments: Mapping[str, Any], surroundings: Mapping[str, Any]) -> 
     return tuple(
         (name, str(value.dtype), value.shape, getattr(getattr(value, "flags", None), "writeable", True))
         if getattr(value, "shape", ())
-        else (name, type(value), np.asarray(value).tobytes() if isinstance(value, float | np.floating) else value)
+        else (
+            name,
+            type(value),
+            np.asarray(value).tobytes() if isinstance(value, float | complex | np.inexact) else value,
+        )
         for values in (arguments, surroundings)
         for name, value in values.items()
         if not callable(value) and not inspect.ismodule(value)
@@ -223,7 +227,8 @@ def _scalars(nest: ir.LoopNest, values: Mapping[str, Any], refused: set[str], re
             del parameters[name]
             refusals.note(
                 nest.line,
-                f"{name} is {_described(value)}, expected a number (bool, int, float or a NumPy scalar of a supported dtype)",
+                f"{name} is {_described(value)}, expected a number (bool, int, float, complex or a NumPy scalar of a "
+                "supported dtype)",
                 f"convert it, for example with float({name}), or index it where it is an array",
             )
     return parameters
@@ -342,7 +347,7 @@ def _domain(nest: ir.LoopNest, symbols: Mapping[str, int], refused: set[str], re
 
 def _is_integer(value: Any) -> bool:
     kind = scalar_type(value)
-    return kind is not None and not kind.is_float
+    return kind is not None and not kind.is_inexact
 
 
 def _is_bool(value: Any) -> bool:

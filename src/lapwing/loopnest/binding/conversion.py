@@ -12,11 +12,6 @@ _HOLDING = {"float16": "float32", "uint16": "int32", "uint32": "int64"}
 
 def conversion(name: str, dtype: np.dtype[Any]) -> str:
     """Advice for an array that is called ``name`` and has a dtype that is not supported."""
-    if dtype.kind == "c":
-        return (
-            f"pass its parts as two arrays, {name}.real.copy() and {name}.imag.copy(), and write complex arithmetic out: "
-            "(a + bi)(c + di) is ac - bd and ad + bc"
-        )
     if dtype.names is not None:
         return f"pass each of its fields as an array of its own: {name}[{dtype.names[0]!r}].copy()"
     if dtype.kind in "mM":
@@ -31,7 +26,8 @@ def conversion(name: str, dtype: np.dtype[Any]) -> str:
         )
     if dtype.name == "uint64":
         return f"where its values are below 2**63, pass a copy, {name}.astype('int64'), and read results from it"
-    return f"where it holds plain numbers, pass a copy, {name}.astype('float64'), and read results from it"
+    other = "complex128" if dtype.kind == "c" else "float64"
+    return f"where it holds plain numbers, pass a copy, {name}.astype({other!r}), and read results from it"
 
 
 def array_of(name: str, value: Any) -> str:

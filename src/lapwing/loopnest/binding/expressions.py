@@ -9,10 +9,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
+from lapwing.loopnest.binding.complex_numbers import ComplexLowering, has_complex
 from lapwing.loopnest.binding.effects import is_speculable
 from lapwing.loopnest.binding.promotion import (  # fmt: skip
     CARRIED_LIMIT,
@@ -20,57 +21,35 @@ from lapwing.loopnest.binding.promotion import (  # fmt: skip
     INT64_MAX,
     INT64_MIN,
     NP_BOOL,
+    PARTS,
     PY_BOOL,
+    PY_COMPLEX,
     PY_FLOAT,
     PY_INT,
     Interval,
     ScalarType,
-    dtype_range,
     fits,
     holds_exactly,
+    is_inexact,
+    is_pythons,
     resolve,
     resolve_function,
     scalar_type,
 )
-from lapwing.loopnest.functions import MATH_BINARY, MATH_TESTS, MATH_TO_INT, MATH_UNARY, NUMPY_EXACT, NUMPY_LOOPS
+from lapwing.loopnest.binding.values import Value, literal_of, truth
+from lapwing.loopnest.functions import (
+    MATH_BINARY,
+    MATH_TESTS,
+    MATH_TO_INT,
+    MATH_UNARY,
+    NUMPY_COMPLEX_LOOPS,
+    NUMPY_EXACT,
+    NUMPY_LOOPS,
+)
 from lapwing.loopnest.guards import guards_access, guards_arm
 from lapwing.loopnest.refusals import Refusals, Stopped
 
-_SIZES = ("bool", "int8", "uint8", "int16", "int32", "int64", "float32", "float64")
-
-
-@dataclass(frozen=True)
-class Value:
-    """A typed expression, the types it may have in Python, and its range where it is a Python int or bool."""
-
-    code: t.Typed
-    types: frozenset[ScalarType]
-    interval: Interval | None = None
-
-    @property
-    def only(self) -> ScalarType | None:
-        return next(iter(self.types)) if len(self.types) == 1 else None
-
-    def integers(self, kind: ScalarType) -> Interval:
-        """The integers the value can be, when it is of the given integer or bool type."""
-        if kind.weak and self.interval is not None:
-            return self.interval
-        return dtype_range(kind.dtype)
-
-    @property
-    def extent(self) -> Interval:
-        """The integers the value can be, whichever of its types it has; none of them is a float type."""
-        ranges = [self.integers(k) for k in self.types]
-        return min(low for low, _ in ranges), max(high for _, high in ranges)
-
-    def wraps_in(self, dtype: str) -> bool:
-        """Whether the value may be a NumPy integer that an integer of the dtype does not hold."""
-        if dtype.startswith("float") or dtype == "bool":
-            return False
-        return any(k.is_integer and not k.weak and not fits(dtype_range(k.dtype), dtype) for k in self.types)
-
-    def describe(self) -> str:
-        return " or ".join(sorted(str(k) for k in self.types))
+_SIZES = ("bool", "int8", "uint8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128")
 
 
 @dataclass(frozen=True)
@@ -90,16 +69,14 @@ class Surroundings:
     subscript: Callable[[ir.Access, int], t.AffineSubscript | None]
 
 
-class ExpressionLowering:
+class ExpressionLowering(ComplexLowering):
     """Types expressions where the scalars have the values that ``values`` says: None where one was refused."""
 
     def __init__(self, nest: ir.LoopNest, surroundings: Surroundings, refusals: Refusals) -> None:
-        self.nest = nest
+        super().__init__(nest, refusals)
         self.around = surroundings
-        self.refusals = refusals
         self.values: dict[str, Value | None] = {}
         self.index_ranges = dict(surroundings.index_ranges)
-        self.traps: list[t.Trap] = []
 
     def _lower(self, node: ir.Expression) -> Value:
         line = node.line
@@ -167,8 +144,8 @@ class ExpressionLowering:
     def _number(self, value: Any, line: int) -> Value:
         kind = scalar_type(value)
         assert kind is not None
-        if kind.is_float:
-            return Value(literal_of("float64", value), frozenset({kind}))
+        if kind.is_inexact:
+            return Value(literal_of(kind.dtype, value), frozenset({kind}))
         if not INT64_MIN <= int(value) <= INT64_MAX:
             self._refuse(line, f"the number {value}", "integers of at most 64 bits are supported")
         return Value(literal_of(kind.dtype, value), frozenset({kind}), (int(value), int(value)))
@@ -181,9 +158,11 @@ class ExpressionLowering:
         if kind is None:
             described = value.dtype.name if hasattr(value, "dtype") else type(value).__name__
             self._refuse(
-                line, f"{name} is {described}", "scalars are bool, int, float or NumPy numbers of 8 to 64 bits"
+                line,
+                f"{name} is {described}",
+                "scalars are bool, int, float, complex or NumPy numbers of 8 to 64 bits a part",
             )
-        interval = None if kind.is_float else (int(value), int(value))
+        interval = None if kind.is_inexact else (int(value), int(value))
         if interval and not fits(interval, "int64"):
             self._refuse(line, f"{name} = {value}", "integers of at most 64 bits are supported")
         if self.nest.is_generic and kind.is_integer and name in self.nest.parameters:
@@ -225,7 +204,7 @@ class ExpressionLowering:
     def _test(self, node: ir.Expression) -> t.Typed:
         """A condition: only the truth of the value counts."""
         if not isinstance(node, ir.Boolean):
-            return _truth(self._lower(node).code)
+            return truth(self._lower(node).code)
         first, *others = node.operands
         code = self._test(first)
         for place, operand in enumerate(others, 1):
@@ -244,13 +223,15 @@ class ExpressionLowering:
 
     def _unary(self, operator: str, value: Value, line: int) -> Value:
         for kind in value.types:
-            if (kind == NP_BOOL and operator in "+-") or (kind.is_float and operator == "~") or kind == PY_BOOL:
+            if (kind == NP_BOOL and operator in "+-") or (kind.is_inexact and operator == "~") or kind == PY_BOOL:
                 self._refuse(line, f"{operator} of {kind}", "apply it to an int: write int(x)")
         dtype = value.code.dtype
         if operator == "+":
             return value
-        if any(k.is_integer for k in value.types) and dtype.startswith("float"):
+        if any(k.is_integer for k in value.types) and is_inexact(dtype):
             self._mixed(value, line)  # -0 of an integer is 0, of a float -0.0
+        if dtype in PARTS and not all(k.is_complex for k in value.types):
+            self._mixed(value, line)  # of a real number the imaginary part stays 0.0
         self._check_own_width(value, line)
         if operator == "~" and NP_BOOL in value.types and value.only is None:
             self._mixed(value, line)  # ~True_ is False_, ~1 is -2
@@ -272,12 +253,12 @@ class ExpressionLowering:
         results: set[ScalarType] = set()
         python_interval: Interval | None = None
         for ka, kb in itertools.product(a.types, b.types):
-            if ka.weak and kb.weak:
+            if is_pythons(ka, kb):
                 compute, result = self._python_arithmetic(operator, ka, kb, line)
                 by_python.add(compute)
                 if result == PY_INT:
                     python_interval = self._interval(operator, a.integers(ka), b.integers(kb), line, check_overflow)
-                elif operator == "/" and not ka.is_float and not kb.is_float:
+                elif operator == "/" and not ka.is_inexact and not kb.is_inexact:
                     self._check_exact_double(a.integers(ka), line)
                     self._check_exact_double(b.integers(kb), line)
             else:
@@ -287,17 +268,18 @@ class ExpressionLowering:
         dtype = self._one_dtype(by_python, by_numpy, operator, a, b, python_interval, line)
         operands = (self._operand(a, dtype, line), self._operand(b, dtype, line))
         trap = None
-        if PY_FLOAT in results or PY_INT in results:
+        typed_operator = self._complex_operator(operator, a, b, dtype, line) if dtype in PARTS else operator
+        if any(kind.weak for kind in results):
             trap = self._division_trap(operator, b, results, line)
         if dtype == "bool":
-            operator = {"+": "|", "*": "&"}.get(operator, operator)
-        result_dtype = "float64" if operator == "/" and not dtype.startswith("float") else dtype
+            typed_operator = {"+": "|", "*": "&"}.get(operator, operator)
+        result_dtype = "float64" if operator == "/" and not is_inexact(dtype) else dtype
         interval = python_interval if PY_INT in results else None
-        return Value(t.Operation(result_dtype, operator, operands, trap), frozenset(results), interval)
+        return Value(t.Operation(result_dtype, typed_operator, operands, trap), frozenset(results), interval)
 
     def _shift(self, operator: str, a: Value, b: Value, line: int) -> Value:
         """NumPy shifts everything out where the count is negative or too large; Python raises, or has more digits."""
-        if any(k.is_float for v in (a, b) for k in v.types):
+        if any(k.is_inexact for v in (a, b) for k in v.types):
             self._refuse(line, f"{operator} of {a.describe()} and {b.describe()}", "use integers: write int(x)")
         found = {
             ("int64", PY_INT) if ka.weak and kb.weak else self._shifting(operator, ka, kb)
@@ -330,9 +312,13 @@ class ExpressionLowering:
 
     def _python_arithmetic(self, operator: str, a: ScalarType, b: ScalarType, line: int) -> tuple[str, ScalarType]:
         if operator in "&|^":
-            if a.is_float or b.is_float:
+            if a.is_inexact or b.is_inexact:
                 self._refuse(line, f"{operator} of {a} and {b}", "use integers or bools: write int(x)")
             return ("bool", PY_BOOL) if a.is_bool and b.is_bool else ("int64", PY_INT)
+        if a.is_complex or b.is_complex:
+            if operator in ("//", "%"):
+                self._refuse_order(line, operator)
+            return "complex128", PY_COMPLEX
         if operator == "/" or a.is_float or b.is_float:
             return "float64", PY_FLOAT
         return "int64", PY_INT
@@ -343,6 +329,8 @@ class ExpressionLowering:
         try:
             compute, result = resolve(operator, ka, kb)
         except TypeError:
+            if ka.is_complex or kb.is_complex:
+                self._refuse_order(line, operator)
             self._refuse(line, f"{operator} of {ka} and {kb}", _operand_advice(operator))
         if "float16" in (compute, result):
             self._refuse(line, f"{operator} of {ka} and {kb} gives float16", "convert to float32 first")
@@ -350,7 +338,7 @@ class ExpressionLowering:
             # NumPy then takes its vector code, which may differ from C's pow in the last bit.
             self._refuse(line, f"** of {ka} and {kb}", f"convert one of them, for example with numpy.{compute}")
         for value, kind in ((a, ka), (b, kb)):
-            if kind == PY_INT and not compute.startswith("float"):
+            if kind == PY_INT and not is_inexact(compute):
                 self._check_fits(value.integers(kind), compute, line, f"{operator} with {compute}")
             elif kind == PY_INT:
                 self._check_exact_double(value.integers(kind), line)
@@ -375,8 +363,8 @@ class ExpressionLowering:
         if len(by_numpy) == 1 and by_python == {"int64"} and python_interval is not None:
             # One possibility is arithmetic of Python ints; it gives the same bits where everything fits exactly.
             (other,) = by_numpy
-            never_negative = all(v.integers(k)[0] >= 0 for v in (a, b) for k in v.types if not k.is_float)
-            safe_zero = not other.startswith("float") or operator in "+-" or never_negative
+            never_negative = all(v.integers(k)[0] >= 0 for v in (a, b) for k in v.types if not k.is_inexact)
+            safe_zero = not is_inexact(other) or operator in "+-" or never_negative
             if safe_zero and operator in "+-*" and fits(python_interval, other):
                 return other
         self._mixed(a if a.only is None else b, line)
@@ -422,6 +410,8 @@ class ExpressionLowering:
         return self._trap(line, "division by zero; the plain loop raises ZeroDivisionError here")
 
     def _power(self, a: Value, b: Value, exponent: ir.Expression, line: int) -> Value:
+        if has_complex(a, b):
+            return self._complex_power(a, b, exponent, line)
         if not any(k.is_float for k in a.types | b.types):
             if self.nest.is_sequential and a.only == b.only == PY_INT and not isinstance(exponent, ir.Constant):
                 operands = (self._convert(a.code, "int64", line), self._convert(b.code, "int64", line))
@@ -459,14 +449,16 @@ class ExpressionLowering:
         return Value(self._convert(value.code, "int64", line), types, value.interval)
 
     def _compare(self, operator: str, a: Value, b: Value, line: int) -> Value:
+        if has_complex(a, b) and operator not in ("==", "!="):
+            self._refuse_order(line, operator)
         computing: dict[str, None] = {}
         results: set[ScalarType] = set()
         for ka, kb in itertools.product(a.types, b.types):
             computing.setdefault(self._comparing(a, ka, b, kb, line))
-            results.add(PY_BOOL if ka.weak and kb.weak else NP_BOOL)
+            results.add(PY_BOOL if is_pythons(ka, kb) else NP_BOOL)
         if len(computing) > 1 and not all(c.startswith("int") or c == "uint8" for c in computing):
-            if set(computing) == {"int64", "float64"}:  # the integers involved were checked to be exact
-                computing = {"float64": None}
+            if set(computing) <= {"int64", "float64", "complex128"}:  # the integers involved were checked to be exact
+                computing = {max(computing, key=_SIZES.index): None}
             else:
                 self._mixed(a if a.only is None else b, line)
         dtype = max(computing, key=_SIZES.index)
@@ -475,7 +467,7 @@ class ExpressionLowering:
 
     def _comparing(self, a: Value, ka: ScalarType, b: Value, kb: ScalarType, line: int) -> str:
         """The dtype one pair of types is compared in; integers of all kinds compare by value."""
-        if not ka.is_float and not kb.is_float:
+        if not ka.is_inexact and not kb.is_inexact:
             for kind, value, other in ((ka, a, kb), (kb, b, ka)):
                 if kind == PY_INT and not other.is_bool and not other.weak and fits(value.integers(kind), other.dtype):
                     return other.dtype
@@ -484,8 +476,8 @@ class ExpressionLowering:
             if kind == PY_INT:
                 self._check_exact_double(value.integers(kind), line)
         if ka.weak and kb.weak:
-            return "float64"
-        return resolve("<", ka, kb)[0]
+            return "complex128" if PY_COMPLEX in (ka, kb) else "float64"
+        return resolve("==", ka, kb)[0]
 
     def _join(self, values: list[Value], line: int) -> Value:
         """One representation that holds every possible value exactly: for ``a if c else b``, min and max."""
@@ -515,6 +507,14 @@ class ExpressionLowering:
                 result = self._extremum(function, result, other, line)
             return result
         argument = arguments[0]
+        if function in ("real", "imag"):
+            return self._part(function, argument, line)
+        if function in ("conjugate", "conj"):
+            return self._conjugate(function, argument, line)
+        if function == "complex":
+            return self._complex(arguments, line)
+        if has_complex(*arguments) and (module == "math" or function in ("round", "int", "float")):
+            self._refuse(line, f"{function} of a complex number", _REAL_FUNCTION)
         if module == "math":
             return self._math(name, arguments, line)
         if function == "round":
@@ -528,10 +528,12 @@ class ExpressionLowering:
         if function == "float":
             return Value(self._convert(argument.code, "float64", line), frozenset({PY_FLOAT}))
         if function == "bool":
-            return Value(_truth(argument.code), frozenset({PY_BOOL}), (0, 1))
+            return Value(truth(argument.code), frozenset({PY_BOOL}), (0, 1))
         if function == "int":
             return self._to_python_int("trunc", argument, line)
         dtype = "bool" if name == "bool_" else name
+        if has_complex(argument) and dtype not in (*PARTS, "bool"):
+            self._refuse(line, f"{function} of a complex number", _REAL_FUNCTION)
         return Value(self._assign(argument, dtype, line, function), frozenset({ScalarType(dtype)}))
 
     def _extremum(self, function: str, a: Value, b: Value, line: int) -> Value:
@@ -587,7 +589,7 @@ class ExpressionLowering:
     def _numpy_function(self, name: str, arguments: list[Value], line: int) -> Value:
         """A call of NumPy's: it makes NumPy numbers, of Python's own as well, and warns where math raises."""
         if name.startswith("logical_"):
-            truths = tuple(_truth(v.code) for v in arguments)
+            truths = tuple(truth(v.code) for v in arguments)
             operator = {"logical_and": "&", "logical_or": "|", "logical_not": "not"}[name]
             return Value(t.Operation("bool", operator, truths), frozenset({NP_BOOL}))
         selects = name == "where"
@@ -595,13 +597,19 @@ class ExpressionLowering:
         compute, result = self._numpy_types(name, values, line)
         operands = tuple(self._operand(v, compute, line) for v in values)
         if selects:
-            operands = (_truth(arguments[0].code), *operands)
+            operands = (truth(arguments[0].code), *operands)
         operator = {"mod": "%", "remainder": "%", "floor_divide": "//"}.get(name, f"numpy.{name}")
+        if name == "square" and compute in PARTS:
+            self._check_square(compute, line)
+        if name == "conjugate" and compute not in PARTS:
+            return Value(operands[0], frozenset({ScalarType(result)}))
+        if name == "conjugate":
+            operator = name
         if name in MATH_TESTS:
             operator = name
-            if not compute.startswith("float"):
+            if not is_inexact(compute):
                 return Value(t.Literal("bool", name == "isfinite"), frozenset({NP_BOOL}))
-        if name in ("floor", "ceil", "trunc", "rint") and not compute.startswith("float"):
+        if name in ("floor", "ceil", "trunc", "rint") and not is_inexact(compute):
             return Value(operands[0], frozenset({ScalarType(result)}))
         return Value(t.Operation(result, operator, operands), frozenset({ScalarType(result)}))
 
@@ -615,13 +623,16 @@ class ExpressionLowering:
             try:
                 compute, result = resolve_function(name, *kinds)
             except TypeError:
-                self._refuse(line, f"numpy.{name} of {described}", "it takes other numbers: write int(x) or float(x)")
+                advice = _REAL_FUNCTION if has_complex(*values) else "it takes other numbers: write int(x) or float(x)"
+                self._refuse(line, f"numpy.{name} of {described}", advice)
+            if compute in PARTS and name not in _COMPLEX_FUNCTIONS:
+                self._refuse_order(line, f"numpy.{name}")
             if "float16" in (compute, result):
                 self._refuse(line, f"numpy.{name} of {described} gives float16", "convert to float32 first")
-            if compute not in _SIZES or (name in NUMPY_LOOPS and not compute.startswith("float")):
+            if compute not in _SIZES or (name in NUMPY_LOOPS and not is_inexact(compute)):
                 self._refuse(line, f"numpy.{name} of {described}", "convert the operands to floats, as float(x)")
             for value, kind in zip(values, kinds, strict=True):
-                if kind == PY_INT and compute.startswith("float"):
+                if kind == PY_INT and is_inexact(compute):
                     self._check_exact_double(value.integers(kind), line)
                 elif kind == PY_INT:
                     self._check_fits(value.integers(kind), compute, line, f"numpy.{name} with {compute}")
@@ -638,9 +649,13 @@ class ExpressionLowering:
         if compute == "float16":
             self._refuse(line, f"numpy.{operator} of {value.describe()} gives float16", "convert to float32 first")
         operand = self._convert(value.code, compute, line)
+        if compute in PARTS:
+            operator = f"numpy.{operator}"
         return Value(t.Operation(result, operator, (operand,)), frozenset({ScalarType(result)}))
 
     def _absolute(self, name: str, value: Value, line: int) -> Value:
+        if has_complex(value):
+            return self._modulus(name, value, line)
         types = value.types
         if name == "absolute":
             types = frozenset(ScalarType(resolve("abs", k)[1]) for k in types)
@@ -656,119 +671,11 @@ class ExpressionLowering:
                 self._mixed(value, line)
         return Value(t.Operation(value.code.dtype, "abs", (value.code,)), types, interval)
 
-    # -- conversions and checks ----------------------------------------------------------------------------------------
 
-    def _store(self, value: Value, dtype: str, line: int, target: str) -> t.Typed:
-        """The value as NumPy stores it into an element of the dtype.
-
-        A NumPy integer that does not fit raises, as a Python int does; only uint8 elements wrap.
-        """
-        if value.wraps_in(dtype) and dtype in ("int8", "int16", "int32"):
-            self._check_python_ints(value, dtype, line, target)
-            message = f"a value does not fit {target} of dtype {dtype}; the plain loop raises OverflowError here"
-            return t.Convert(dtype, value.code, self._trap(line, message))
-        return self._assign(value, dtype, line, target)
-
-    def _assign(self, value: Value, dtype: str, line: int, target: str) -> t.Typed:
-        """The value as a NumPy scalar of the dtype."""
-        self._check_python_ints(value, dtype, line, target)
-        if dtype == "bool":
-            return _truth(value.code)
-        if value.code.dtype.startswith("float") and value.wraps_in(dtype):
-            self._mixed(value, line)  # what is a float here does not wrap
-        return self._operand(value, dtype, line)
-
-    def _check_python_ints(self, value: Value, dtype: str, line: int, target: str) -> None:
-        if PY_INT in value.types and not dtype.startswith("float") and dtype != "bool":
-            self._check_fits(value.integers(PY_INT), dtype, line, f"{target} of dtype {dtype}")
-
-    def _check_own_width(self, value: Value, line: int) -> None:
-        """A NumPy integer wraps in its own dtype: no wider one may stand for it where results can wrap."""
-        if any(k.is_integer and not k.weak and k.dtype != value.code.dtype for k in value.types):
-            self._mixed(value, line)
-
-    def _narrowed(self, value: Value, line: int) -> Value:
-        """A small Python int in 32 bits: it then takes no wider vectors than the arrays it meets."""
-        if value.only == PY_INT and fits(value.extent, "int32"):
-            return Value(self._convert(value.code, "int32", line), value.types, value.interval)
-        return value
-
-    def _convert(self, code: t.Typed, dtype: str, line: int) -> t.Typed:
-        if code.dtype == dtype:
-            return code
-        if isinstance(code, t.Select) and not (code.dtype.startswith("float") and not dtype.startswith("float")):
-            then, otherwise = (self._convert(branch, dtype, line) for branch in (code.then, code.otherwise))
-            return t.Select(dtype, code.test, then, otherwise, code.speculable)
-        if isinstance(code, t.Literal) and dtype == "float64":
-            return literal_of(dtype, float(code.value))
-        if isinstance(code, t.Literal) and not dtype.startswith("float") and not code.dtype.startswith("float"):
-            return literal_of(dtype, code.value)
-        trap = None
-        if code.dtype.startswith("float") and not dtype.startswith("float"):
-            trap = self._trap(line, f"a value does not fit {dtype}; NumPy's result would be undefined")
-        return t.Convert(dtype, code, trap)
-
-    def _trap(self, line: int, message: str) -> int:
-        self.traps.append(t.Trap(line, f"{self.nest.where(line)}: {message}"))
-        return len(self.traps)
-
-    def _check_python_int(self, interval: Interval, line: int) -> None:
-        if not fits(interval, "int64"):
-            self._refuse(
-                line, "an integer computation may exceed 64 bits, and a Python int has no limit",
-                "compute in floats, with float(x) and 2.0 for 2, or with smaller numbers",
-            )  # fmt: skip
-
-    def _check_exact_double(self, interval: Interval, line: int) -> None:
-        if not fits(interval, "float64"):
-            self._refuse(
-                line,
-                f"an integer as large as {max(map(abs, interval))} meets a float",
-                "stay below 2**53, or write it as a float, float(x)",
-            )
-
-    def _operand(self, value: Value, dtype: str, line: int) -> t.Typed:
-        """A value in the dtype. Sequential regions see as they run whether a Python int fits, as NumPy does."""
-        if (
-            PY_INT not in value.types
-            or dtype.startswith("float")
-            or dtype == "bool"
-            or fits(value.integers(PY_INT), dtype)
-        ):
-            return self._convert(value.code, dtype, line)
-        if value.only is None:
-            self._mixed(value, line)
-        message = f"a Python int does not fit {dtype}; the plain loop raises OverflowError here"
-        return t.Convert(dtype, value.code, self._trap(line, message))
-
-    def _check_fits(self, interval: Interval, dtype: str, line: int, what: str) -> None:
-        if not fits(interval, dtype) and not self.nest.is_sequential:
-            some_fit = not (dtype.startswith("float") or _apart(interval, dtype_range(dtype)))
-            self.refusals.refuse(
-                line, f"a Python int between {interval[0]} and {interval[1]} meets {what}",
-                f"the plain loop raises OverflowError where it does not fit; convert it, or use a wider dtype than {dtype}",
-                tiled_only=some_fit,
-            )  # fmt: skip
-
-    def _check_between_either(self, operator: str, line: int) -> None:
-        """Python raises where NumPy gives a NaN or an infinity. A sequential region stops there, whichever it would be."""
-        if not self.nest.is_sequential:
-            self.refusals.refuse(
-                line, f"{operator} is between Python numbers or NumPy numbers depending on the values",
-                "convert the operands, for example with numpy.float64",
-                tiled_only=True,
-            )  # fmt: skip
-
-    def _mixed(self, value: Value, line: int) -> NoReturn:
-        self._refuse(
-            line, f"the type of a value depends on the values: it is {value.describe()}",
-            "write the constant in the other type, for example numpy.float32(0) or 0.0, so that the result has one type",
-        )  # fmt: skip
-
-    def _refuse(self, line: int, found: str, supported: str) -> NoReturn:
-        self.refusals.refuse(line, found, supported)
-
-
+_COMPLEX_FUNCTIONS = {*NUMPY_LOOPS, *NUMPY_COMPLEX_LOOPS, *MATH_TESTS, "where", "conjugate", "square"}
+_REAL_FUNCTION = (
+    "it takes real numbers: take a part of it, as z.real, its modulus, abs(z), or NumPy's function of that name"
+)
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y,
 }  # fmt: skip
@@ -778,7 +685,9 @@ def _has_harmless_power(base: Value, exponent: ir.Expression) -> bool:
     """Whether Python's own numbers among the values of the base are 0 or 1, to a positive power. Those of others may not be
     finite or real: Python then raises or gives a complex number, where NumPy gives an infinity or a NaN."""
     small = PY_FLOAT not in base.types and base.interval is not None and 0 <= base.interval[0] <= base.interval[1] <= 1
-    return small and isinstance(exponent, ir.Constant) and exponent.value > 0
+    return (
+        small and isinstance(exponent, ir.Constant) and not isinstance(exponent.value, complex) and exponent.value > 0
+    )
 
 
 def _operand_advice(operator: str) -> str:
@@ -786,20 +695,3 @@ def _operand_advice(operator: str) -> str:
     if operator in ("&", "|", "^"):
         return "it takes integers or bools: write int(x)"
     return "NumPy has no such operation; convert one of them: write int(x)"
-
-
-def plain_number(value: Any) -> Any:
-    """A NumPy number as a Python one."""
-    return value.item() if hasattr(value, "item") else value
-
-
-def literal_of(dtype: str, value: Any) -> t.Literal:
-    return t.Literal(dtype, plain_number(value))
-
-
-def _truth(code: t.Typed) -> t.Typed:
-    return code if code.dtype == "bool" else t.Operation("bool", "truth", (code,))
-
-
-def _apart(interval: Interval, other: Interval) -> bool:
-    return interval[1] < other[0] or other[1] < interval[0]

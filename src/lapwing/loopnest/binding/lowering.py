@@ -12,21 +12,24 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
-from lapwing.loopnest.binding.expressions import ExpressionLowering, Surroundings, Value, literal_of, plain_number
+from lapwing.loopnest.binding.complex_numbers import has_complex
+from lapwing.loopnest.binding.expressions import ExpressionLowering, Surroundings
 from lapwing.loopnest.binding.promotion import (
     CARRIED_LIMIT,
     INT64_MAX,
     INT64_MIN,
+    PARTS,
     PY_BOOL,
     PY_INT,
     Interval,
     ScalarType,
     scalar_type,
 )
+from lapwing.loopnest.binding.values import Value, literal_of, plain_number
 from lapwing.loopnest.liveness import liveness
 from lapwing.loopnest.refusals import Refusals, Stopped
 
@@ -77,7 +80,7 @@ class _Lowering(ExpressionLowering):
         if self.nest.is_sequential:
             for name in self.nest.returns:
                 with self.refusals.recovering():
-                    statements.append(self._given_back(name))
+                    statements += self._given_back(name)
         return t.TypedBody(tuple(statements), tuple(self.accumulators.values()), tuple(self.traps))
 
     # -- statements --------------------------------------------------------------------------------------------------
@@ -112,7 +115,7 @@ class _Lowering(ExpressionLowering):
                 self.values.pop(_flag(name), None)
                 found.append(t.TypedLocal(line, text, local, lowered.code))
             case ir.Accumulate():
-                found.append(self._accumulate(statement))
+                found += self._accumulate(statement)
             case ir.If():
                 self._if(statement, found)
             case ir.For():
@@ -397,7 +400,7 @@ class _Lowering(ExpressionLowering):
 
     # -- reductions, and what is given back ------------------------------------------------------------------------------
 
-    def _given_back(self, name: str) -> t.TypedStatement:
+    def _given_back(self, name: str) -> list[t.TypedStatement]:
         """The last value of a scalar of a sequential region."""
         value = self._temporary(name, self.nest.line)
         weak = all(kind.weak for kind in value.types)
@@ -405,32 +408,39 @@ class _Lowering(ExpressionLowering):
         if len(dtypes) > 1:
             self._mixed(value, self.nest.line)
         dtype = dtypes.pop()
-        self.accumulators[name] = t.Accumulator(name, "=", dtype, weak, 0)
         code = self._convert(value.code, dtype, self.nest.line)
-        return t.TypedAccumulate(self.nest.line, f"return {name}", name, code)
+        line, text = self.nest.line, f"return {name}"
+        parts, found = self._in_parts(t.Accumulator(name, "=", dtype, weak, 0), code, line, text)
+        return [*found, *(t.TypedAccumulate(line, text, part, its) for part, its in parts)]
 
-    def _accumulate(self, statement: ir.Accumulate) -> t.TypedStatement:
-        line, name, operator = statement.line, statement.name, statement.operator
-        value = self._into(name, operator, statement.value, line)
+    def _accumulate(self, statement: ir.Accumulate) -> list[t.TypedStatement]:
+        line, text, name, operator = statement.line, statement.text, statement.name, statement.operator
+        parts, found = self._into(name, operator, statement.value, line, text)
         if operator == "set":
-            constant = self.constants.setdefault(name, value)
-            if constant != value:
-                self._refuse(line, f"{name} is set to different numbers", "set it to one number in all places")
+            for part, value in parts:
+                constant = self.constants.setdefault(part, value)
+                if constant != value:
+                    self._refuse(line, f"{name} is set to different numbers", "set it to one number in all places")
         if operator in ("max", "min", "+", "set"):
-            return t.TypedAccumulate(line, statement.text, name, value)
+            return [*found, *(t.TypedAccumulate(line, text, part, value) for part, value in parts)]
         position = []
         for loop in self.nest.loops:
             index: t.Typed = t.Index("int64", loop.name)
             position.append(index if loop.step == 1 else t.Operation("int64", "unary -", (index,)))
             at = f"{name} at {loop.name}"
             self.accumulators[at] = t.Accumulator(at, "at", "int64", True, INT64_MIN, leader=name)
-        payload = []
+        payload: list[tuple[str, t.Typed]] = []
         for kept, its in statement.payload:
-            payload.append((kept, self._into(kept, "with", its, line, leader=name)))
-        return t.TypedAccumulate(line, statement.text, name, value, tuple(position), tuple(payload))
+            kept_parts, before = self._into(kept, "with", its, line, text, leader=name)
+            payload += kept_parts
+            found += before
+        ((_, value),) = parts  # of complex numbers none is the largest
+        return [*found, t.TypedAccumulate(line, text, name, value, tuple(position), tuple(payload))]
 
-    def _into(self, name: str, operator: str, node: ir.Expression, line: int, leader: str | None = None) -> t.Typed:
-        """A value as an accumulator takes it, which is noted."""
+    def _into(
+        self, name: str, operator: str, node: ir.Expression, line: int, text: str, leader: str | None = None
+    ) -> tuple[list[tuple[str, t.Typed]], list[t.TypedStatement]]:
+        """A value as an accumulator takes it, which is noted; see _in_parts."""
         if operator in (">", ">=", "<", "<="):
             leader = name
         if name not in self.around.parameters:
@@ -440,12 +450,10 @@ class _Lowering(ExpressionLowering):
         if start_type is None:
             self._refuse(line, f"reduction {name} starts as {type(initial).__name__}", "start it as a number")
         term = self._lower(node)
-        known = self.accumulators.get(name)
-        if known is not None and (known.operator, known.leader) != (operator, leader):
-            ways = f"{known.operator} and {operator}" if known.operator != operator else f"{known.leader} and {leader}"
-            self._refuse(line, f"{name} is reduced by both {ways}", "use two reductions")
-        start_interval = (int(initial), int(initial)) if not start_type.is_float else None
+        start_interval = (int(initial), int(initial)) if not start_type.is_inexact else None
         start = Value(literal_of(start_type.dtype, initial), frozenset({start_type}), start_interval)
+        if operator not in ("+", "with", "=") and has_complex(start, term):
+            self._refuse_order(line, f"a reduction with {operator}")
         if operator == "+":
             dtype, weak = self._sum_type(start, term, line)
         else:
@@ -453,13 +461,45 @@ class _Lowering(ExpressionLowering):
             dtype, weak = joined.code.dtype, all(k.weak for k in joined.types)
             if weak and dtype.startswith("int"):
                 dtype = "int64"  # whatever a temporary was narrowed to
-        if known is not None and (known.dtype, known.weak) != (dtype, weak):
-            before, here = ScalarType(known.dtype, known.weak), ScalarType(dtype, weak)
-            self._refuse(
-                line, f"{name} is {before} in one term and {here} in another", "give every term the same dtype"
-            )
-        self.accumulators[name] = t.Accumulator(name, operator, dtype, weak, plain_number(initial), leader)
-        return self._convert(term.code, dtype, line)
+        accumulator = t.Accumulator(name, operator, dtype, weak, plain_number(initial), leader)
+        return self._in_parts(accumulator, self._convert(term.code, dtype, line), line, text)
+
+    def _in_parts(
+        self, accumulator: t.Accumulator, value: t.Typed, line: int, text: str
+    ) -> tuple[list[tuple[str, t.Typed]], list[t.TypedStatement]]:
+        """Note an accumulator; a value for it, by name, and statements that go before. A complex one is two of floats."""
+        name, dtype = accumulator.name, accumulator.dtype
+        if dtype not in PARTS:
+            self._note(accumulator, line)
+            return [(name, value)], []
+        local = self._new_local(f"{name} term", dtype)
+        initial = complex(accumulator.initial)
+        values: list[tuple[str, t.Typed]] = []
+        for part, start in (("real", initial.real), ("imag", initial.imag)):
+            self._note(replace(accumulator, name=f"{name} {part}", dtype=PARTS[dtype], initial=start, part=part), line)
+            values.append((f"{name} {part}", t.Operation(PARTS[dtype], part, (local,))))
+        return values, [t.TypedLocal(line, text, local, value)]
+
+    def _note(self, accumulator: t.Accumulator, line: int) -> None:
+        result, operator, leader = accumulator.result, accumulator.operator, accumulator.leader
+        for known in [known for known in self.accumulators.values() if known.result == result]:
+            if (known.operator, known.leader) != (operator, leader):
+                same = known.operator == operator
+                ways = f"{known.leader} and {leader}" if same else f"{known.operator} and {operator}"
+                self._refuse(line, f"{result} is reduced by both {ways}", "use two reductions")
+            types = [(a.dtype, a.weak, a.part is None) for a in (known, accumulator)]
+            if types[0] != types[1]:
+                before, here = (self._type_of(a) for a in (known, accumulator))
+                self._refuse(
+                    line, f"{result} is {before} in one term and {here} in another", "give every term the same dtype"
+                )
+        self.accumulators[accumulator.name] = accumulator
+
+    def _type_of(self, accumulator: t.Accumulator) -> ScalarType:
+        dtype = accumulator.dtype
+        if accumulator.part is not None:
+            dtype = next(whole for whole, part in PARTS.items() if part == dtype)
+        return ScalarType(dtype, accumulator.weak)
 
     def _sum_type(self, start: Value, term: Value, line: int) -> tuple[str, bool]:
         """The dtype of a running sum, and whether it is a Python number."""
@@ -475,7 +515,7 @@ class _Lowering(ExpressionLowering):
         types = self._binary("+", start, term, line).types
         running = Value(t.Literal(next(iter(types)).dtype, 0), types, bounds)
         dtypes = {kind.dtype for kind in types | self._binary("+", running, term, line, check_overflow=False).types}
-        if len(dtypes) > 1 or (len(types) > 1 and not all(kind.is_float for kind in types)):
+        if len(dtypes) > 1 or (len(types) > 1 and not all(kind.is_inexact for kind in types)):
             self._refuse(
                 line,
                 f"the sum of {start.describe()} and terms of {term.describe()} changes its type with the values",

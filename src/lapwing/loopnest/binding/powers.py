@@ -20,7 +20,7 @@ def exponent(node: t.Operation) -> float | None:
     base = node.operands[1]
     while isinstance(base, t.Convert) and base.trap is None:
         base = base.operand
-    return float(base.value) if isinstance(base, t.Literal) else None
+    return float(base.value) if isinstance(base, t.Literal) and not isinstance(base.value, complex) else None
 
 
 def powers_of(body: t.TypedBody) -> Iterator[tuple[t.SimpleStatement, t.Operation]]:

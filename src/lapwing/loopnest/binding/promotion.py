@@ -11,7 +11,11 @@ from typing import Any
 
 import numpy as np
 
-SUPPORTED_DTYPES = ("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool")
+SUPPORTED_DTYPES = (
+    "float32", "float64", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "bool",
+)  # fmt: skip
+# The dtype of the real and the imaginary part.
+PARTS = {"complex64": "float32", "complex128": "float64"}
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 EXACT_IN_DOUBLE = 2**53
@@ -25,7 +29,7 @@ Interval = tuple[int, int]
 
 @dataclass(frozen=True)
 class ScalarType:
-    """``dtype`` is the NumPy name of the representation; ``weak`` marks a Python bool, int or float."""
+    """``dtype`` is the NumPy name of the representation; ``weak`` marks a Python bool, int, float or complex."""
 
     dtype: str
     weak: bool = False
@@ -35,29 +39,53 @@ class ScalarType:
         return self.dtype.startswith("float")
 
     @property
+    def is_complex(self) -> bool:
+        return self.dtype in PARTS
+
+    @property
+    def is_inexact(self) -> bool:
+        """Whether it is a float or complex, as NumPy's ``inexact``."""
+        return is_inexact(self.dtype)
+
+    @property
+    def part(self) -> ScalarType:
+        """The type of the real part of a complex number."""
+        return ScalarType(PARTS[self.dtype], self.weak)
+
+    @property
     def is_bool(self) -> bool:
         return self.dtype == "bool"
 
     @property
     def is_integer(self) -> bool:
-        return not self.is_float and not self.is_bool
+        return not self.is_inexact and not self.is_bool
 
     def __str__(self) -> str:
         if self.weak:
-            return {"bool": "Python bool", "int64": "Python int", "float64": "Python float"}[self.dtype]
+            return f"Python {self._python_type.__name__}"
         return self.dtype
 
     def for_numpy(self) -> Any:
         """What ``resolve_dtypes`` takes for this type."""
-        if self.weak and not self.is_bool:
-            return float if self.is_float else int
-        return np.dtype(self.dtype)
+        return self._python_type if self.weak and not self.is_bool else np.dtype(self.dtype)
+
+    @property
+    def _python_type(self) -> type[Any]:
+        return {"bool": bool, "int64": int, "float64": float, "complex128": complex}[self.dtype]
 
 
 PY_BOOL = ScalarType("bool", weak=True)
 PY_INT = ScalarType("int64", weak=True)
 PY_FLOAT = ScalarType("float64", weak=True)
+PY_COMPLEX = ScalarType("complex128", weak=True)
 NP_BOOL = ScalarType("bool")
+
+
+def is_pythons(a: ScalarType, b: ScalarType) -> bool:
+    """Whether Python does arithmetic of two types itself, the first on the left: also where it takes NumPy's float64 for the
+    Python float that it is derived from."""
+    return (a.weak and b.weak) or (a == PY_COMPLEX and b == ScalarType("float64"))
+
 
 _CLIP: np.ufunc = np._core.umath.clip  # type: ignore[attr-defined]  # what np.clip calls
 _UFUNCS: dict[str, np.ufunc] = {
@@ -85,7 +113,7 @@ def resolve_function(name: str, *operands: ScalarType) -> tuple[str, str]:
 
 
 def _example(kind: ScalarType) -> Any:
-    return {"int64": 0, "float64": 0.0}.get(kind.dtype, False) if kind.weak else np.dtype(kind.dtype)
+    return {"int64": 0, "float64": 0.0, "complex128": 0j}.get(kind.dtype, False) if kind.weak else np.dtype(kind.dtype)
 
 
 def resolve(operator: str, *operands: ScalarType) -> tuple[str, str]:
@@ -98,6 +126,11 @@ def resolve(operator: str, *operands: ScalarType) -> tuple[str, str]:
     return dtypes[0].name, dtypes[-1].name
 
 
+def is_inexact(dtype: str) -> bool:
+    """Whether the dtype is one of floats or complex numbers."""
+    return dtype.startswith("float") or dtype in PARTS
+
+
 def dtype_range(dtype: str) -> Interval:
     """Least and greatest value of an integer dtype (bool counts as 0 and 1)."""
     if dtype == "bool":
@@ -108,8 +141,8 @@ def dtype_range(dtype: str) -> Interval:
 
 def fits(interval: Interval, dtype: str) -> bool:
     """Whether every integer of the interval is represented exactly in the dtype."""
-    if dtype.startswith("float"):
-        limit = EXACT_IN_FLOAT if dtype == "float32" else EXACT_IN_DOUBLE
+    if is_inexact(dtype):
+        limit = EXACT_IN_FLOAT if dtype in ("float32", "complex64") else EXACT_IN_DOUBLE
         return -limit <= interval[0] and interval[1] <= limit
     low, high = dtype_range(dtype)
     return low <= interval[0] and interval[1] <= high
@@ -119,8 +152,12 @@ def holds_exactly(container: str, content: str) -> bool:
     """Whether every value of dtype ``content`` is represented exactly in dtype ``container``."""
     if content == container or content == "bool":
         return True
-    if content.startswith("float"):
-        return container == "float64"
+    if content in PARTS:
+        return container == "complex128"
+    if content == "float32":
+        return is_inexact(container)
+    if content == "float64":
+        return container == "complex128"
     return fits(dtype_range(content), container)
 
 
@@ -132,4 +169,6 @@ def scalar_type(value: Any) -> ScalarType | None:
         return PY_BOOL
     if isinstance(value, int):
         return PY_INT
-    return PY_FLOAT if isinstance(value, float) else None
+    if isinstance(value, float):
+        return PY_FLOAT
+    return PY_COMPLEX if isinstance(value, complex) else None

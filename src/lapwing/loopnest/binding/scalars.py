@@ -1,13 +1,16 @@
-"""Where a nest's scalars come from, and which of them may change without the nest being bound anew."""
+"""Where a nest's scalars come from, which of them may change without the nest being bound anew, and how tiles have them."""
 
 from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
+from typing import Any
 
 from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
+from lapwing.loopnest.binding.promotion import scalar_type
 from lapwing.loopnest.guards import occurrences
 
 
@@ -20,7 +23,7 @@ def names_from_outside(nest: ir.LoopNest) -> tuple[str, ...]:
 
 
 def free_scalars(nest: ir.LoopNest) -> frozenset[str]:
-    """Arguments and globals of which, where they are floats, binding looks at the type and not at the value.
+    """Arguments and globals of which, where they are floats or complex, binding looks at the type and not at the value.
 
     Not among them are those that a loop bound, an index or the start of a reduction comes from. Of a generic region the integers
     are free as well.
@@ -70,6 +73,21 @@ def used_parameters(nest: ir.LoopNest) -> tuple[str, ...]:
         for expression in ir.own_expressions(statement):
             visit(expression)
     return tuple(found)
+
+
+def scalar_places(parameters: Mapping[str, Any]) -> dict[str, int]:
+    """The first word of each parameter among the scalars of a tile: a complex number has two."""
+    counts = accumulate((len(scalar_words(value)) for value in parameters.values()), initial=0)
+    return dict(zip(parameters, counts, strict=False))
+
+
+def scalar_words(value: Any) -> tuple[int | float, ...]:
+    """A parameter as the scalars of a tile have it: an integer, a float, or the two parts of a complex number."""
+    kind = scalar_type(value)
+    assert kind is not None
+    if kind.is_complex:
+        return float(value.real), float(value.imag)
+    return (float(value),) if kind.is_float else (int(value),)
 
 
 def names_in(nodes: Iterable[ast.expr]) -> set[str]:

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TypeGuard
 
 from lapwing.affine.affine import Affine
-from lapwing.loopnest.functions import NUMPY_LOOPS
+from lapwing.loopnest.functions import NUMPY_COMPLEX_LOOPS, NUMPY_LOOPS
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Typed:
 
 @dataclass(frozen=True)
 class Literal(Typed):
-    value: bool | int | float
+    value: bool | int | float | complex
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,8 @@ class Accumulator:
 
     Of a sequential region, a scalar that it gives back: ``operator`` is =. Where the argument of an extremum is wanted,
     ``operator`` is >, >=, < or <=, and accumulators that follow this ``leader`` hold where it was found (``at``, one for every
-    loop) and what was to be kept of that iteration (``with``).
+    loop) and what was to be kept of that iteration (``with``). A complex result has an accumulator for each ``part``, real and
+    imag.
     """
 
     name: str
@@ -206,6 +207,12 @@ class Accumulator:
     weak: bool
     initial: bool | int | float
     leader: str | None = None
+    part: str | None = None
+
+    @property
+    def result(self) -> str:
+        """The name of what the function returns."""
+        return self.name if self.part is None else self.name.removesuffix(f" {self.part}")
 
     @property
     def is_shared(self) -> bool:
@@ -267,13 +274,23 @@ def walk(node: Typed) -> Iterator[Typed]:
 def numpy_loops(body: TypedBody) -> list[tuple[str, str]]:
     """NumPy's own loops that a body calls: names of functions and the dtypes they compute in."""
     nodes = (n for s in all_statements(body.statements) for value in own_values(s) for n in walk(value))
-    found = {(n.operator.removeprefix("numpy."), n.dtype) for n in nodes if is_numpy_loop(n)}
+    found = set()
+    for node in nodes:
+        if is_numpy_loop(node):
+            found.add((node.operator.removeprefix("numpy."), node.operands[0].dtype))
+        elif isinstance(node, Operation) and node.operator == "scaled":  # where a part of the product vanishes
+            found.add(("multiply", node.dtype))
     return sorted(found)
 
 
 def is_numpy_loop(node: Typed) -> TypeGuard[Operation]:
     """Whether NumPy's own code computes an operation."""
-    return isinstance(node, Operation) and node.operator.removeprefix("numpy.") in NUMPY_LOOPS and "." in node.operator
+    if not (isinstance(node, Operation) and node.operator.startswith("numpy.")):
+        return False
+    name = node.operator.removeprefix("numpy.")
+    return name in NUMPY_LOOPS or (
+        name in NUMPY_COMPLEX_LOOPS and node.operands[0].dtype in ("complex64", "complex128")
+    )
 
 
 def own_values(statement: TypedStatement) -> tuple[Typed, ...]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
-from lapwing.loopnest.functions import SUPPORTED_TEXT, argument_count, canonical_name, way_out
+from lapwing.loopnest.functions import SUPPORTED_TEXT, argument_counts, canonical_name, way_out
 from lapwing.loopnest.refusals import Refusals, Stopped
 from lapwing.loopnest.source import FunctionSource
 
@@ -28,6 +28,9 @@ _OF_INTEGERS: dict[str, Callable[[int, int], int]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod, "**": operator.pow,
     "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift,
 }  # fmt: skip
+_NUMBERS = bool | int | float | complex
+_PARTS = ("real", "imag")  # attributes of numbers
+_CONJUGATES = ("conjugate", "conj")  # their methods
 MAX_AXES = 8  # LW_MAX_LOOPS of lapwing.h
 _COMPARISON = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 _UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
@@ -77,7 +80,7 @@ class ExpressionParser:
     def expression(self, node: ast.expr) -> ir.Expression:
         line = node.lineno
         match node:
-            case ast.Constant(value=bool() | int() | float() as value):
+            case ast.Constant(value=bool() | int() | float() | complex() as value):
                 return ir.Constant(value, line=line)
             case ast.Name(id=name):
                 return self._name(node, name)
@@ -89,7 +92,7 @@ class ExpressionParser:
                 return self._symbol_parameter(node)
             case ast.Subscript(value=ast.Subscript()):
                 return self.access(node)
-            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)) if (
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() | complex() as number)) if (
                 type(number) is not bool
             ):
                 return ir.Constant(-number, line=line)
@@ -157,7 +160,7 @@ class ExpressionParser:
         if name in self.scope.setup_names or name in self.scope.parameters:
             return ir.Parameter(name, line=line)
         value = self.scope.surroundings.get(name)
-        if isinstance(value, bool | int | float) or _is_numpy_scalar(value):
+        if isinstance(value, _NUMBERS) or _is_numpy_scalar(value):
             self.symbols.setdefault(name, node)
             return ir.Parameter(name, line=line)
         self.refuse(
@@ -186,6 +189,8 @@ class ExpressionParser:
         value = self._constant(node)
         if value is not None:
             return ir.Constant(value, line=node.lineno)  # math.pi, np.finfo(float).eps and the like
+        if node.attr in _PARTS and not self._is_of_module(node):
+            return ir.Call(node.attr, (self.expression(node.value),), line=node.lineno)
         if self.rests_on_refused(node):
             raise Stopped
         text = self.source.text(node)
@@ -196,7 +201,10 @@ class ExpressionParser:
             f"or set n = {text} before the loops if it is an array's size or ndim",
         )
 
-    def _constant(self, node: ast.expr) -> bool | int | float | None:
+    def _is_of_module(self, node: ast.Attribute) -> bool:
+        return inspect.ismodule(self.resolve(node.value))
+
+    def _constant(self, node: ast.expr) -> bool | int | float | complex | None:
         """What an attribute of a module, or of what NumPy says of a type, is: a number, or None."""
         match node:
             case ast.Attribute(value=ast.Call(func=function, args=[kind], keywords=[]), attr=attribute) if self.resolve(
@@ -215,7 +223,7 @@ class ExpressionParser:
                     return None
             case _:
                 value = self.resolve(node)
-        return value if isinstance(value, bool | int | float) or _is_numpy_scalar(value) else None
+        return value if isinstance(value, _NUMBERS) or _is_numpy_scalar(value) else None
 
     def _comparison(self, node: ast.expr, operands: list[ast.expr], ops: list[ast.cmpop]) -> ir.Expression:
         if len(ops) == 1 and isinstance(ops[0], ast.In | ast.NotIn) and _is_display(operands[1]):
@@ -249,17 +257,20 @@ class ExpressionParser:
             return self._symbol_parameter(node)
         if (constant := self._constant(node)) is not None:
             return ir.Constant(constant, line=node.lineno)
+        match node.func:
+            case ast.Attribute(value=value, attr=method) if method in _CONJUGATES and not self._is_of_module(node.func):
+                if node.args or node.keywords:
+                    self.refuse(node, self.source.text(node), f"{method} takes no arguments")
+                return ir.Call(method, (self.expression(value),), line=node.lineno)
         function = self.resolve(node.func)
         name = canonical_name(function) if function is not None else None
         if name is None:
             self._refuse_call(node, function)
         if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
             self.refuse(node, self.source.text(node), "calls take plain positional arguments")
-        expected = argument_count(name)
-        if len(node.args) < expected or (len(node.args) > expected and name not in ("min", "max")):
-            self.refuse(
-                node, self.source.text(node), f"{name} takes {expected} argument{'s' if expected > 1 else ''} here"
-            )
+        least, most = argument_counts(name)
+        if len(node.args) < least or (most is not None and len(node.args) > most):
+            self.refuse(node, self.source.text(node), f"{name} takes {least} argument{'s' if least > 1 else ''} here")
         return ir.Call(name, tuple(self.expressions(*node.args)), line=node.lineno)
 
     def _refuse_call(self, node: ast.Call, function: Any) -> NoReturn:
@@ -461,7 +472,7 @@ def _is_literal(node: ast.expr) -> bool:
     match node:
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return _is_literal(operand)
-    return isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float)
+    return isinstance(node, ast.Constant) and isinstance(node.value, _NUMBERS)
 
 
 def _is_ellipsis(node: ast.expr) -> bool:

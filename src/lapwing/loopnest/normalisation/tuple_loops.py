@@ -305,8 +305,9 @@ class _Substituting(ast.NodeTransformer):
         match node.test:
             case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARISONS:
                 if _is_number(left) and _is_number(right):
-                    holds = _COMPARISONS[type(op)](ast.literal_eval(left), ast.literal_eval(right))
-                    return node.body if holds else node.orelse
+                    with contextlib.suppress(TypeError):  # complex numbers have no order
+                        holds = _COMPARISONS[type(op)](ast.literal_eval(left), ast.literal_eval(right))
+                        return node.body if holds else node.orelse
         return node
 
 
@@ -322,7 +323,7 @@ def _is_number(node: ast.expr) -> bool:
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return _is_number(operand)
         case ast.Constant(value=value):
-            return isinstance(value, bool | int | float)
+            return isinstance(value, bool | int | float | complex)
     return False
 
 

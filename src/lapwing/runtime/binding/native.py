@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from lapwing.codegen.cache import build_shared_library
-from lapwing.codegen.contraction import LESS_VECTORISED, contracts
+from lapwing.codegen.contraction import contracts
+from lapwing.codegen.exact_flags import flags_to_try
 from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
 from lapwing.errors import BuildError
 from lapwing.runtime.binding.numpy_loops import provide_numpy_loops
@@ -236,8 +237,8 @@ def _built_exactly(name: str, what: str, source: str, announce: Announce) -> tup
     """A library of generated code, with the flags that it was built with."""
     file = f"{name}.c"
     headers = {path.name: path.read_text(encoding="utf-8") for path in (SOURCES / "lapwing.h", SUPPORT)}
-    for less in LESS_VECTORISED:
-        flags = (*TILE_FLAGS, *less)
+    for more in flags_to_try(source):
+        flags = (*TILE_FLAGS, *more)
         path = build_shared_library(
             name=name, sources={file: source, **headers}, main=[file], compiler=find_c_compiler(), flags=flags,
             announce=announce, what=what,

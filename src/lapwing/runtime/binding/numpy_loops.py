@@ -11,8 +11,8 @@ import re
 
 import numpy as np
 
-_DECLARED = re.compile(r"^lw_numpy_loop lw_numpy_(\w+)_(f64|f32);$", re.MULTILINE)
-_TYPE_CODES = {"f64": "d", "f32": "f"}
+_DECLARED = re.compile(r"^lw_numpy_loop lw_numpy_(\w+)_(f64|f32|c128|c64);$", re.MULTILINE)
+_TYPE_CODES = {"f64": "d", "f32": "f", "c128": "D", "c64": "F"}
 
 
 class _Loop(ctypes.Structure):
@@ -43,5 +43,6 @@ def _loop(function: np.ufunc, code: str) -> tuple[int | None, int | None]:
     structure = _Ufunc.from_address(id(function) + object.__basicsize__)
     if (structure.nin, structure.nout, structure.ntypes) != (function.nin, function.nout, function.ntypes):
         raise AssertionError(f"NumPy {np.__version__} lays out its ufuncs in another way than is known here")
-    place = function.types.index(f"{code * function.nin}->{code}")
+    operands = f"{code * function.nin}->"
+    place = next(k for k, types in enumerate(function.types) if types.startswith(operands))
     return structure.functions[place], structure.data[place]

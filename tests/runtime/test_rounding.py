@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from lapwing.loopnest.binding.rounding import nearest
+from lapwing.runtime.rounding import nearest
 
 
 def test_beyond_the_range_is_infinite():

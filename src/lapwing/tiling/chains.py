@@ -7,9 +7,15 @@ from dataclasses import replace
 
 from lapwing.loopnest.binding import powers
 from lapwing.loopnest.binding import typed as t
+from lapwing.loopnest.binding.promotion import PARTS, is_inexact
 
 # Cycles from an operand to the result, about alike on all cores of the last ten years.
 _FLOAT_CYCLES = {"+": 4, "-": 4, "*": 4, "/": 14, "sqrt": 18, "min": 4, "max": 4, "abs": 1, "//": 40, "%": 40}
+# The longer of the two parts; quotients by Smith's algorithm.
+_COMPLEX_CYCLES = {
+    "*": 8, "scaled": 8, "power of 2": 8, "power of 3": 16, "python power": 24, "/": 50, "python /": 50, "modulus": 40,
+    "real": 0, "imag": 0, "conjugate": 1,
+}  # fmt: skip
 _INTEGER_CYCLES = {"*": 3, "min": 2, "max": 2, "abs": 2, "/": 18, "//": 20, "%": 20}
 _CALL_CYCLES = 40  # of the math library, powers too
 _CONVERSION_CYCLES, _SELECT_CYCLES = 5, 2
@@ -118,7 +124,7 @@ def _distance(load: t.Load, target: t.Load, loop: str) -> int:
 def _cycles(node: t.Typed) -> int:
     match node:
         case t.Convert(operand=operand):
-            mixed = operand.dtype.startswith("float") != node.dtype.startswith("float")
+            mixed = is_inexact(operand.dtype) != is_inexact(node.dtype)
             return _CONVERSION_CYCLES if mixed else 0
         case t.Select():
             return _SELECT_CYCLES
@@ -129,6 +135,8 @@ def _cycles(node: t.Typed) -> int:
                 return 2 * _CALL_CYCLES
             if operator.startswith("math.") or operator == "**":
                 return _CALL_CYCLES
+            if operands[0].dtype in PARTS:
+                return _COMPLEX_CYCLES.get(operator, _FLOAT_CYCLES["+"])
             if operands[0].dtype.startswith("float"):
                 return _FLOAT_CYCLES.get(operator, _SELECT_CYCLES)
             return _INTEGER_CYCLES.get(operator, 1)
