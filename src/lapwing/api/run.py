@@ -164,12 +164,10 @@ def _run_collectively(
         communicator.agree(comm, lambda: check_aliases(bound, copies))
     check_same_elements(call, copies, holders, ways_out, comm)
     sources: dict[str, Any] = {a.name: copies.get(a.name) for a in bound.arrays}
-    skewed = plan.skew is not None
-    whole_again = [n for n in bound.nest.written if n in distributed and (skewed or write_offsets(bound, n) > 1)]
-    for name in distributed:
-        # Several write offsets leave the last values of some elements with other ranks than their owners, and a skewed
-        # nest leaves every rank with a parallelogram of elements.
-        sources[name] = distributed[name].collect() if name in whole_again else distributed[name]
+    for name, array in distributed.items():
+        # Of several writes to an element in other domains than boxes it is not known which rank's is the last.
+        several = name in bound.nest.written and write_offsets(bound, name) > 1
+        sources[name] = array.collect() if several and not bound.domain.is_box else array
     on_disk = None
     if stored and not bound.domain.is_empty:
         on_disk = WorkOnDisk(bound, plan, stored, task_of(nest, bound, stored), state, ending)

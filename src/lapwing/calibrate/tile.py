@@ -465,8 +465,8 @@ def _filled(bound: BoundNest, name: str, block: Box, arguments: Mapping[str, Any
     given = arguments.get(name)
     if isinstance(given, np.ndarray) and given.shape == array.shape and storage.shear is None:
         local.values[...] = given[slices(local.box)]
-    elif isinstance(given, DistributedArray) and given.initial is not None and storage.shear is None:
-        fill(local, local.box, given.initial)
+    elif isinstance(given, DistributedArray) and given.initial is not None:
+        fill(local, given.initial)
     elif np.dtype(array.dtype).kind == "f":
         local.values[...] = 1.0  # sums and means of ones never become numbers that are slow
         local.values[..., ::3] = 1.5

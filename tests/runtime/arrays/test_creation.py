@@ -61,7 +61,7 @@ def plain(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
 def no_elements_travel() -> Any:
     travelling = AssertionError("elements came from another rank")
     return mock.patch.multiple(
-        distributed, exchange=mock.Mock(side_effect=travelling), scatter=mock.Mock(side_effect=travelling)
+        distributed, Exchange=mock.Mock(side_effect=travelling), scatter=mock.Mock(side_effect=travelling)
     )
 
 

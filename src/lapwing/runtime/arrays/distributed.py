@@ -15,18 +15,20 @@ from lapwing.errors import RefusedError
 from lapwing.html import table
 from lapwing.loopnest.binding.bound_nest import ArrayType
 from lapwing.runtime.arrays.elements import Elements
-from lapwing.runtime.arrays.layout import Layout, layout_of_blocks, nothing, rows_layout
+from lapwing.runtime.arrays.exchange import Exchange, common, copy_elements
+from lapwing.runtime.arrays.layout import Layout, layout_of_blocks, layout_to_read, nothing, rows_layout
 from lapwing.runtime.arrays.meeting import Call, agree_on, check_same_elements, described, is_plain
 from lapwing.runtime.arrays.saving import SavedFile
-from lapwing.runtime.arrays.shear import Box
-from lapwing.runtime.arrays.storage import LocalArray, allocate
+from lapwing.runtime.arrays.shear import Box, Shear
+from lapwing.runtime.arrays.storage import LocalArray, Storage, allocate, smaller_storage
 from lapwing.runtime.arrays.transfer import (
     FIRST_RANK,
-    exchange,
+    Region,
     gather,
     pieces,
     replicate,
     scatter,
+    scatter_regions,
     sides,
     slices,
 )
@@ -127,7 +129,8 @@ class DistributedArray(Elements):
         rows = [("dtype", str(self.dtype)), ("shape", " × ".join(map(str, self.shape))), ("where", self._place())]
         if self._layout is not None and self._comm is not None:
             own = ", ".join(f"{low}:{high}" for low, high in self._layout.owned[self._comm.Get_rank()])
-            rows.append((f"rank {self._comm.Get_rank()} owns", f"[{own}]"))
+            sheared = "" if self._layout.shear is None else " of sheared indices"
+            rows.append((f"rank {self._comm.Get_rank()} owns", f"[{own}]{sheared}"))
         return table("DistributedArray", rows)
 
     def _place(self) -> str:
@@ -136,9 +139,10 @@ class DistributedArray(Elements):
         if self._initial is not None:
             return "not made yet"
         if self._layout is None:
-            return "whole on rank 0"
+            return "whole on every rank" if self._is_everywhere else "whole on rank 0"
         parts = "x".join(str(len(cuts) - 1) for cuts in self._layout.cuts)
-        return f"distributed {parts} over {len(self._layout.owned)} ranks"
+        sheared = "" if self._layout.shear is None else ", in parallelograms"
+        return f"distributed {parts} over {len(self._layout.owned)} ranks{sheared}"
 
     def agree(self) -> None:
         """See that all ranks create the same array. Collective; the constructor's last step, unless that is put off."""
@@ -198,7 +202,7 @@ class DistributedArray(Elements):
     def bring_everywhere(self, values: npt.NDArray[Any]) -> None:
         """Give up the distribution: all elements in an array of every rank's, to be kept there. Collective."""
         self.make_on_all_ranks()
-        if self._layout is not None:
+        if self._layout is not None and self._layout.shear is None:
             assert self._local is not None
             gather(self._local, self._layout.owned, values, self._comm, frozenset(range(self._comm.Get_size())))
         elif not self._is_everywhere:
@@ -239,6 +243,11 @@ class DistributedArray(Elements):
             self._refuse_for_now()
         self._make()
         if self._layout is not None:
+            if self._layout.shear is not None:
+                raise RefusedError(
+                    f"DistributedArray of shape {self.shape}: since a nest whose loops are skewed has written it, ranks own "
+                    "parallelograms of it; local and owned are boxes. Call redistribute() on all ranks first."
+                )
             return self._layout.owned[self._comm.Get_rank()]
         return self._everything if self._comm.Get_rank() == 0 else nothing(self._type)
 
@@ -257,7 +266,7 @@ class DistributedArray(Elements):
         layout = rows_layout(self.shape, self._comm.Get_size())
         own = layout.owned[self._comm.Get_rank()]
         local = allocate(self._type, own)
-        fill(local, own, self._initial)
+        fill(local, self._initial)
         self._local, self._layout, self._initial, self._read = local, layout, None, None
 
     def make_on_all_ranks(self) -> None:
@@ -294,6 +303,20 @@ class DistributedArray(Elements):
         agree_on(Call(f"{self.name}.numpy()"), "", self._comm)
         return self._gathered()
 
+    def redistribute(self) -> None:
+        """Give every rank a box of it, rows of equal number. Collective.
+
+        Nests do without: it is for ``local`` and ``owned`` after a nest whose loops are skewed, which leaves parallelograms.
+        """
+        if self._comm is None:
+            return
+        agree_on(Call(f"{self.name}.redistribute()"), "", self._comm)
+        self._to_rows()
+
+    def _to_rows(self) -> None:
+        layout = rows_layout(self.shape, self._comm.Get_size())
+        self.localise(layout.owned, layout)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the array to a .npy file in a folder that all ranks share, each its own part. Collective.
 
@@ -314,7 +337,8 @@ class DistributedArray(Elements):
         same = "Save to the same file from every rank."
         agree_on(Call(f"{self.name}.save()", values=(("path", repr(name)),)), same, self._comm)
         self.make_on_all_ranks()
-        part = communicator.agree(self._comm, self._to_save)
+        sheared = self._layout is not None and self._layout.shear is not None
+        part = self._rows() if sheared else communicator.agree(self._comm, self._to_save)
         self._may_differ = self._initial is not None
         steps = SavedFile(name, self._comm.Get_rank() == 0, self._type, *part)
         try:
@@ -333,22 +357,33 @@ class DistributedArray(Elements):
         # A file may be replaced by the one that is written: it is read before.
         return self._owned_box(), LocalArray(self._type, self._owned_box(), self.local).view
 
+    def _rows(self) -> tuple[Box, Callable[[Box], npt.NDArray[Any]]]:
+        """The same where ranks own parallelograms: rows, of which it makes a copy. Collective."""
+        boxes = rows_layout(self.shape, self._comm.Get_size()).owned
+        return boxes[self._comm.Get_rank()], self.part(boxes).view
+
     def _gathered(self) -> npt.NDArray[Any] | None:
         self.make_on_all_ranks()
         first = self._comm.Get_rank() == 0
         if self._initial is not None:
             return communicator.agree(self._comm, lambda: self._made_whole() if first else None)
         if self._layout is not None:
-            whole = communicator.agree(self._comm, lambda: np.empty(self.shape, self.dtype) if first else None)
+            box = self._everything if first else nothing(self._type)
+            whole = communicator.agree(self._comm, lambda: np.empty(sides(box), self.dtype))
             assert self._local is not None
-            gather(self._local, self._layout.owned, whole, self._comm)
-            return whole
+            if self._layout.shear is None:
+                gather(self._local, self._layout.owned, whole if first else None, self._comm)
+            else:
+                none = [Storage(nothing(self._type))] * (self._comm.Get_size() - 1)
+                target = LocalArray(self._type, box, whole)
+                Exchange(self._local, target, self._owned_parts, [Storage(self._everything), *none], self._comm)()
+            return whole if first else None
         return self._whole if first else None
 
     def _made_whole(self) -> npt.NDArray[Any]:
         whole = np.empty(self.shape, self.dtype)
         assert self._initial is not None
-        fill(LocalArray(self._type, self._everything, whole), self._everything, self._initial)
+        fill(LocalArray(self._type, self._everything, whole), self._initial)
         return whole
 
     # -- used by the runtime ---------------------------------------------------------------------------------------------
@@ -402,62 +437,124 @@ class DistributedArray(Elements):
         own = needed[self._comm.Get_rank()]
         local = self._allocate(own, exported=False)
         if self._initial is not None:
-            self._fill(local, own)
+            self._fill(local)
         elif self._layout is not None:
             assert self._local is not None
-            exchange(self._local, local, self._layout.owned, needed, self._comm)
+            Exchange(self._local, local, self._owned_parts, list(map(Storage, needed)), self._comm)()
         else:
             scatter(self._whole, needed, local, self._comm, self.holders)
         return local
 
-    def part_to_read(self, needed: Sequence[Box]) -> LocalArray:
-        """As ``part``, of an array that is not made yet: kept for other calls that need the same. Nobody writes to it."""
+    def localise_to_read(self, needed: Sequence[Box]) -> LocalArray:
+        """This rank's memory for a run that only reads the array: its box, with all elements up to date. Collective.
+
+        needed: the box every rank reads. Who owns what stays as it is, once that is settled. Nobody writes to the memory.
+        """
+        self.make_on_all_ranks()
         boxes = tuple(needed)
-        if self._read is None or self._read[0] != boxes:
-            self._read = boxes, self.part(boxes)
-        return self._read[1]
+        if self._read is not None and self._read[0] == boxes:
+            return self._read[1]
+        if self._layout is None and self._initial is None and not self._is_everywhere:
+            self._settle(boxes)
+        if self._layout is not None and self._layout.shear is None:
+            return self.localise(needed, self._layout)
+        part = self.part(boxes)
+        if self._layout is None:
+            self._read = boxes, part
+        return part
+
+    def _settle(self, needed: Sequence[Box]) -> None:
+        """Let ranks own most of what they read of an array that rank 0 has, or all have it where they read much the same."""
+        layout = layout_to_read(needed, self.shape)
+        if layout is not None:
+            self.localise(needed, layout)
+        else:
+            self.bring_everywhere(communicator.agree(self._comm, lambda: np.empty(self.shape, self.dtype)))
 
     def localise(self, needed: Sequence[Box], layout: Layout, exported: bool = False) -> LocalArray:
         """This rank's memory for a run: its owned and needed elements, all up to date. Collective.
 
-        needed: the box every rank touches. layout: who owns what from now on. exported: other ranks want to map it.
+        needed: the box every rank touches, of sheared indices where the layout has a shear. layout: who owns what from now on.
+        exported: other ranks want to map it.
         """
-        rank = self._comm.Get_rank()
-        boxes = [_hull(a, b) for a, b in zip(needed, layout.owned, strict=True)]
+        before, rank = self._layout, self._comm.Get_rank()
+        if before is not None and before.shear is not None and layout.shear not in (None, before.shear):
+            self._to_rows()  # what two kinds of parallelograms have in common is no row of elements
+            before = self._layout
         self.make_on_all_ranks()
-        if self._layout is None:
-            local = self._allocate(boxes[rank], exported)
-            if self._initial is not None:
-                self._fill(local, boxes[rank])
-            else:
-                scatter(self._whole, boxes, local, self._comm, self.holders)
+        boxes = [_hull(a, b) for a, b in zip(needed, layout.owned, strict=True)]
+        if before is None:
+            local = self._allocate(boxes[rank], exported, layout.shear)
+            self._distribute(local, [Storage(box, layout.shear) for box in boxes])
             self._whole = self._initial = self._read = None
             self._may_differ = self._is_everywhere = False
         else:
             assert self._local is not None
-            local = self._local
-            same = self._layout == layout
+            local, same = self._local, before == layout
             # Collective: where one rank needs other memory, all take part.
-            unfit = not same or not _contains(local.box, boxes[rank]) or (exported and local.segment is None)
+            unfit = not same or not self._holds(boxes[rank]) or (exported and local.segment is None)
             if self._comm.allreduce(int(unfit)):
-                local = self._allocate(_hull(boxes[rank], local.box) if same else boxes[rank], exported)
-            exchange(self._local, local, self._layout.owned, boxes, self._comm)
+                wide = _hull(boxes[rank], local.box) if same and layout.shear is None else boxes[rank]
+                local = self._allocate(wide, exported, layout.shear)
+            parts = [Storage(box, layout.shear) for box in boxes]
+            Exchange(self._local, local, self._owned_parts, parts, self._comm)()
         self._local, self._layout = local, layout
         return local
 
-    def _allocate(self, box: Box, exported: bool) -> LocalArray:
-        return communicator.agree(self._comm, lambda: allocate(self._type, box, exported))
+    def _distribute(self, local: LocalArray, parts: Sequence[Storage]) -> None:
+        """Fill every rank's memory from where the elements are so far: nowhere, or whole on some ranks."""
+        if self._initial is not None:
+            self._fill(local)
+        elif all(part.shear is None for part in parts):
+            scatter(self._whole, [part.box for part in parts], local, self._comm, self.holders)
+        else:
+            stored, limits = local.shear is not None, self._everything
+            regions = [Region(part.shear, part.box, limits, stored) for part in parts if part.shear is not None]
+            scatter_regions(self._whole, regions, local, self._comm, self.holders)
 
-    def _fill(self, local: LocalArray, box: Box) -> None:
+    def hand_over(self, rounds: Sequence[Sequence[Sequence[Box]]]) -> None:
+        """Bring elements that ranks keep to those that own them. rounds: one after the other, every rank's boxes. Collective."""
+        assert self._local is not None
+        none = Storage(nothing(self._type))
+        for boxes in rounds:
+            for turn in range(max(map(len, boxes))):
+                kept = [Storage(own[turn]) if turn < len(own) else none for own in boxes]
+                Exchange(self._local, self._local, kept, self._owned_parts, self._comm)()
+
+    @property
+    def _owned_parts(self) -> list[Storage]:
+        assert self._layout is not None
+        return [self._layout.part(rank) for rank in range(self._comm.Get_size())]
+
+    def _holds(self, box: Box) -> bool:
+        """Whether this rank's memory has room for a box of the indices that its layout is in."""
+        assert self._local is not None
+        assert self._layout is not None
+        if self._layout.shear is not None and self._local.shear is None:
+            box = self._layout.shear.around(box, self._everything)
+        return _contains(self._local.box, box)
+
+    def _allocate(self, box: Box, exported: bool, shear: Shear | None = None) -> LocalArray:
+        part = Storage(box) if shear is None else smaller_storage(shear, box, self._everything)
+        return communicator.agree(self._comm, lambda: allocate(self._type, part.box, exported, part.shear))
+
+    def _fill(self, local: LocalArray) -> None:
         initial = self._initial
         assert initial is not None
-        communicator.agree(self._comm, lambda: fill(local, box, initial))
+        communicator.agree(self._comm, lambda: fill(local, initial))
 
 
-def fill(local: LocalArray, box: Box, initial: InitialValues) -> None:
-    """Make the elements of a box, in pieces."""
-    for piece in pieces(box, local.array.itemsize, _MADE_AT_ONCE):
-        local.view(piece)[...] = initial.fill(piece)
+def fill(local: LocalArray, initial: InitialValues) -> None:
+    """Make the elements that a rank keeps, in pieces."""
+    if local.shear is None:
+        for piece in pieces(local.box, local.array.itemsize, _MADE_AT_ONCE):
+            local.view(piece)[...] = initial.fill(piece)
+        return
+    everything = tuple((0, n) for n in local.array.shape)
+    for piece in pieces(local.shear.around(local.box, everything), local.array.itemsize, _MADE_AT_ONCE):
+        found = common(Storage(local.box, local.shear), Storage(piece), everything)
+        if found is not None:
+            copy_elements(LocalArray(local.array, piece, np.ascontiguousarray(initial.fill(piece))), local, found)
 
 
 _awaiting: list[DistributedArray] | None = None

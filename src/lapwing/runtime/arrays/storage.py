@@ -76,11 +76,15 @@ class Storage:
 
 def storage_of(bound: BoundNest, name: str, block: Sequence[Range]) -> Storage:
     """What a rank with this block keeps of an array: of a skewed nest's written array, what takes less memory."""
-    box = needed_box(bound, name, block)
     if bound.skew is None or name not in bound.nest.written:
-        return Storage(box)
-    shear = shear_of(bound, name)
-    sheared = skewed_box(bound, name, block)
+        return Storage(needed_box(bound, name, block))
+    everything = tuple((0, n) for n in bound.array(name).shape)
+    return smaller_storage(shear_of(bound, name), skewed_box(bound, name, block), everything)
+
+
+def smaller_storage(shear: Shear, sheared: Box, limits: Box) -> Storage:
+    """Memory for the elements of ``limits`` in a sheared box: that box, or one of elements where it takes no more."""
+    box = shear.around(sheared, limits)
     # The tile asks for contiguous last axes, in the user's indices as well.
     smaller = _volume(sheared) < _volume(box) and not shear.moves_with(len(box) - 1)
     return Storage(sheared, shear) if smaller else Storage(box)

@@ -9,6 +9,7 @@ import pickle
 import platform
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -48,13 +49,15 @@ class Known:
     """What is known of a communicator, kept with it as an MPI attribute. ``comm``: Lapwing's own duplicate of it.
 
     ``meetings`` is how many there have been, ``heard`` what ranks said in them (Roll), ``arrays`` how many distributed
-    arrays were made.
+    arrays were made. ``moved`` counts how often whole arrays went to or came from single ranks (``scattered``, ``gathered``), how
+    often ranks exchanged parts (``exchanged``), and the ``bytes`` this one sent in that; all outside of runs.
     """
 
     comm: Any
     meetings: int = 0
     heard: dict[int, int] = field(default_factory=dict)
     arrays: int = 0
+    moved: Counter[str] = field(default_factory=Counter)
     values: dict[Any, Any] = field(default_factory=dict)
 
 
