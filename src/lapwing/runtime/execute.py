@@ -262,15 +262,18 @@ def _localise(
     bound: BoundNest, plan: Plan, source: DistributedArray, array: ArrayType, exported: bool, size: int
 ) -> LocalArray:
     """The same of a distributed array: of one that is written the ranks that write its elements own them from now on."""
+    needed = touched_boxes(bound, plan, array, size)
     if array.name not in bound.nest.written:
-        return source.localise_to_read([store.box for store in stores_of(bound, plan, array, size)])
-    layout = owner_layout(bound, array.name, plan.partition, size)
-    if layout.shear is None:
-        needed = [store.box for store in stores_of(bound, plan, array, size)]
-    else:
-        needed = [skewed_box(bound, array.name, block) for block in _blocks(plan)]
-        needed += [nothing(array)] * (size - plan.ranks)
-    return source.localise(needed, layout, exported)
+        return source.localise_to_read(needed)
+    return source.localise(needed, owner_layout(bound, array.name, plan.partition, size), exported)
+
+
+def touched_boxes(bound: BoundNest, plan: Plan, array: ArrayType, size: int) -> list[Box]:
+    """The elements that every one of so many ranks touches: of an array that a skewed nest writes sheared ones."""
+    if bound.skew is None or array.name not in bound.nest.written:
+        return [store.box for store in stores_of(bound, plan, array, size)]
+    needed = [skewed_box(bound, array.name, block) for block in _blocks(plan)]
+    return needed + [nothing(array)] * (size - plan.ranks)
 
 
 def hand_to_owners(bound: BoundNest, plan: Plan, source: DistributedArray, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,8 @@ from lapwing.runtime.arrays.transfer import (
 from lapwing.runtime.mpi import communicator
 from lapwing.tiling.boxes import intersection
 
+_KEPT_EXCHANGES = 8  # of an array: that many kinds of calls read it in turn
+_KEPT_FORMS = 1000
 _MADE_AT_ONCE = 4 << 20  # bytes: what functions of indices make beside it is several times as large
 
 _WAYS_OUT = "Pass the same array on every rank, or None on all ranks but rank 0; comm=lw.SELF makes an array of each rank's own."
@@ -51,6 +54,13 @@ class InitialValues:
     dtype: np.dtype[Any]
     fill: Callable[[Box], npt.NDArray[Any]]
     of_file: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Need:
+    """What every rank touches in calls that are alike. boxes: one of every rank."""
+
+    boxes: tuple[Box, ...]
 
 
 @dataclass(frozen=True)
@@ -79,6 +89,9 @@ class DistributedArray(Elements):
     def __init__(self, values: npt.NDArray[Any] | InitialValues | OwnBlock | None, *, comm: Any = None) -> None:
         self._comm: Any = _ranks(comm)
         self._name: str | None = None  # once all ranks have agreed on the array
+        self._identity: str | None = None
+        self._refreshing: dict[Need, Exchange] = {}  # for its memory as it is
+        self._form: int | None = None
         # One of these says where the elements are: whole, not made yet, this rank's block, or a part on every rank.
         self._whole: npt.NDArray[Any] | None = None
         self._initial: InitialValues | None = None
@@ -190,7 +203,8 @@ class DistributedArray(Elements):
         between them, nor is it looked at. All ranks make it, in the same order."""
         made = DistributedArray.__new__(DistributedArray)
         made._comm, made._whole, made._is_everywhere = comm, values, True
-        made._initial = made._block = made._layout = made._local = made._read = made._unfit = None
+        made._initial = made._block = made._layout = made._local = made._read = made._unfit = made._identity = None
+        made._refreshing, made._form = {}, None
         made._may_differ = False
         made.dtype, made.shape = np.dtype(values.dtype.name), values.shape
         known = communicator.known(comm)
@@ -208,7 +222,11 @@ class DistributedArray(Elements):
         elif not self._is_everywhere:
             replicate(self._gathered(), values, self._comm)
         self._whole, self._is_everywhere = values, True
-        self._layout = self._local = self._initial = self._read = None
+        self._forget_parts()
+
+    def _forget_parts(self) -> None:
+        self._layout = self._local = self._initial = self._read = self._form = None
+        self._refreshing.clear()
 
     @property
     def holders(self) -> frozenset[int]:
@@ -293,7 +311,7 @@ class DistributedArray(Elements):
             self.together()[...] = values
             return
         self._whole, self._is_everywhere = values, True
-        self._layout = self._local = self._initial = self._read = None
+        self._forget_parts()
         self._may_differ = False
 
     def numpy(self) -> npt.NDArray[Any] | None:
@@ -403,7 +421,9 @@ class DistributedArray(Elements):
     @property
     def identity(self) -> str:
         """What tells the array from the others of its ranks, the same on all of them."""
-        return f"{self.name} of {self.dtype}, shape {self.shape}"
+        if self._identity is None:
+            self._identity = f"{self.name} of {self.dtype}, shape {self.shape}"
+        return self._identity
 
     @property
     def layout(self) -> Layout | None:
@@ -424,7 +444,7 @@ class DistributedArray(Elements):
     def collect(self) -> npt.NDArray[Any] | None:
         """Give up the distribution: the whole array on rank 0, to be kept there. Collective."""
         self._whole, self._is_everywhere = self._gathered(), False
-        self._layout = self._local = self._initial = self._read = None
+        self._forget_parts()
         self._may_differ = False
         return self._whole
 
@@ -498,6 +518,9 @@ class DistributedArray(Elements):
                 local = self._allocate(wide, exported, layout.shear)
             parts = [Storage(box, layout.shear) for box in boxes]
             Exchange(self._local, local, self._owned_parts, parts, self._comm)()
+        if local is not self._local or layout != before:
+            self._refreshing.clear()
+            self._form = None
         self._local, self._layout = local, layout
         return local
 
@@ -511,6 +534,41 @@ class DistributedArray(Elements):
             stored, limits = local.shear is not None, self._everything
             regions = [Region(part.shear, part.box, limits, stored) for part in parts if part.shear is not None]
             scatter_regions(self._whole, regions, local, self._comm, self.holders)
+
+    @property
+    def form(self) -> Any:
+        """How this rank's part lies in memory and who owns what, while it is distributed and ranks own boxes or parallelograms;
+        of an array that is only read, what is kept of it. None for any other. To be compared, and hashed soon."""
+        if self._read is not None:
+            return _form(self._read[1], None, self._read[0])
+        if self._local is None or self._layout is None:
+            return None
+        if self._form is None:
+            self._form = _form(self._local, self._layout, ())
+        return self._form
+
+    @property
+    def memory(self) -> LocalArray:
+        """This rank's part, of which ``form`` tells."""
+        found = self._local if self._read is None else self._read[1]
+        assert found is not None
+        return found
+
+    def refreshing(self, need: Need) -> Exchange | None:
+        """The messages that bring elements of other ranks up to date in memory that is there; None where that needs none."""
+        if self._read is not None:
+            return None
+        found = self._refreshing.get(need)
+        if found is None:
+            assert self._local is not None
+            assert self._layout is not None
+            shear = self._layout.shear
+            parts = [Storage(_hull(a, b), shear) for a, b in zip(need.boxes, self._layout.owned, strict=True)]
+            found = Exchange(self._local, self._local, self._owned_parts, parts, self._comm)
+            while len(self._refreshing) >= _KEPT_EXCHANGES:
+                del self._refreshing[next(iter(self._refreshing))]
+            self._refreshing[need] = found
+        return found
 
     def hand_over(self, rounds: Sequence[Sequence[Sequence[Box]]]) -> None:
         """Bring elements that ranks keep to those that own them. rounds: one after the other, every rank's boxes. Collective."""
@@ -555,6 +613,21 @@ def fill(local: LocalArray, initial: InitialValues) -> None:
         found = common(Storage(local.box, local.shear), Storage(piece), everything)
         if found is not None:
             copy_elements(LocalArray(local.array, piece, np.ascontiguousarray(initial.fill(piece))), local, found)
+
+
+_forms: dict[Any, int] = {}
+_numbers = itertools.count()
+
+
+def _form(local: LocalArray, layout: Layout | None, boxes: tuple[Box, ...]) -> int:
+    """A number for the way in which an array is kept: equal ones have the same, and different ones never."""
+    array = local.array
+    key = (array.dtype, array.shape, local.box, local.values.strides, local.shear, local.segment is None, layout, boxes)
+    if key not in _forms:
+        if len(_forms) >= _KEPT_FORMS:
+            _forms.clear()
+        _forms[key] = next(_numbers)
+    return _forms[key]
 
 
 _awaiting: list[DistributedArray] | None = None

@@ -142,13 +142,15 @@ class Exchange:
         if new is not old:
             self._own = common(owned[rank], needed[rank], limits)
         self._arriving: list[tuple[int, _Place, npt.NDArray[Any]]] = []
-        self._leaving: list[tuple[int, _Place, npt.NDArray[Any]]] = []
+        leaving: list[tuple[int, _Place, npt.NDArray[Any]]] = []
         self._moved = known(comm).moved
         for other in range(comm.Get_size()):
             if other != rank:
                 self._add(self._arriving, other, new, common(owned[other], needed[rank], limits))
-                self._add(self._leaving, other, old, common(owned[rank], needed[other], limits))
-        self._bytes = sum(dense.nbytes for _, _, dense in self._leaving)
+                self._add(leaving, other, old, common(owned[rank], needed[other], limits))
+        self._receives = [(other, as_bytes(dense)) for other, _, dense in self._arriving]
+        self._sends = [(other, place, dense, as_bytes(dense)) for other, place, dense in leaving]
+        self._bytes = sum(dense.nbytes for _, _, dense in leaving)
 
     @staticmethod
     def _add(
@@ -160,16 +162,24 @@ class Exchange:
 
     def __call__(self) -> None:
         """Collective."""
+        if requests := self.start():
+            finish(requests, self._comm)
+        self.end()
+
+    def start(self) -> list[Any]:
+        """Send what this rank owns: the requests (mpi4py) to be finished before the ``end``."""
         if self._own is not None:
             copy_elements(*self._memory, self._own)
-        requests = [self._comm.Irecv(as_bytes(dense), source=other) for other, _, dense in self._arriving]
-        for other, place, dense in self._leaving:
+        requests = [self._comm.Irecv(data, source=other) for other, data in self._receives]
+        for other, place, dense, data in self._sends:
             place.take(dense)
-            requests.append(self._comm.Isend(as_bytes(dense), dest=other))
+            requests.append(self._comm.Isend(data, dest=other))
         self._moved["exchanged"] += 1
         self._moved["bytes"] += self._bytes
-        if requests:
-            finish(requests, self._comm)
+        return requests
+
+    def end(self) -> None:
+        """Store what has come."""
         for _, place, dense in self._arriving:
             place.put(dense)
 

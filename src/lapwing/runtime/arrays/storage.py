@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ class LocalArray:
         strides = tuple(s // self.array.itemsize for s in self.values.strides)
         return strides if self.shear is None else self.shear.strides(strides)
 
-    @property
+    @cached_property
     def origin(self) -> int:
         """The address element (0, …, 0) of the whole array would have."""
         steps = zip(self.box, self.values.strides, strict=True)

@@ -37,7 +37,6 @@ class Roll:
         self.comm, self.tag, self.number, self.heard, self.private = comm, tag, number, heard, private
         self.since = number if since is None else since
         self._sent: list[Any] = []
-        self._text = np.array([number], np.int64)
 
     def listen(self) -> bool:
         """Take what has come; whether some rank has spoken in this meeting."""
@@ -54,6 +53,7 @@ class Roll:
         """Tell all other ranks, once, that this one waits."""
         if not self._sent:
             others = (r for r in range(self.comm.Get_size()) if r != self.comm.Get_rank())
+            self._text = np.array([self.number], np.int64)
             self._sent = [self.comm.Isend(self._text, dest=other, tag=self.tag) for other in others]
 
     def waiting(self) -> list[int]:
@@ -157,6 +157,8 @@ def all_wait(test: Callable[[], bool], roll: Roll) -> bool:
 
 
 def _is_soon_done(test: Callable[[], bool]) -> bool:
+    if test():
+        return True
     spin_until = time.monotonic() + _SPINNING_SECONDS
     while time.monotonic() < spin_until:
         if test():

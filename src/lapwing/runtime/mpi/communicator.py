@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from lapwing.errors import LapwingError, RefusedError, RunError
 from lapwing.notices import say
@@ -254,6 +255,17 @@ def allgather(value: Result, comm: Any, wait: Callable[[Callable[[], bool]], Non
     return [pickle.loads(part.data) for part in np.split(everything, sizes.cumsum()[:-1])]
 
 
+def all_rows(own: npt.NDArray[np.int64], comm: Any, is_at_work: bool) -> npt.NDArray[np.int64]:
+    """The rows of all ranks, by rank, at the end of a run. Collective. is_at_work: False lets others have this rank's core."""
+    rows = np.empty((comm.Get_size(), len(own)), np.int64)
+    arrived, roll = comm.Iallgather(own, rows).Test, meeting_roll(comm, in_call=True)
+    if is_at_work:
+        wait_for_work(arrived, roll)
+    else:
+        _wait_asleep(arrived)
+    return rows
+
+
 def finish_work(arrived: Callable[[], bool], comm: Any) -> None:
     """Wait in a call that all ranks make at a run's end: they may be at work before for as long as they like. Collective.
 
@@ -272,9 +284,12 @@ def meet(comm: Any) -> None:
 
     They may be at work for as long as they like.
     """
-    done = comm.Ibarrier()
+    _wait_asleep(comm.Ibarrier().Test)
+
+
+def _wait_asleep(arrived: Callable[[], bool]) -> None:
     patient_from = time.monotonic() + 1e-3
-    while not done.Test():
+    while not arrived():
         if time.monotonic() > patient_from:
             time.sleep(0.002)  # MPI would wait by spinning
 
