@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from lapwing.errors import RefusedError
 from lapwing.html import table
 from lapwing.loopnest.setup import needs_driver
 from lapwing.loopnest.source import FunctionSource
+from lapwing.memo import Memo
 from lapwing.notices import say
 from lapwing.runtime.mpi.ending import end_all_on_error
 from lapwing.units import parsed_size
@@ -49,6 +50,7 @@ class Nest(PlannedNest):
         self._problem: Callable[..., dict[str, Any]] | None = None
         self._origin: Nest = self
         self._told = False
+        self._checked: Memo[Nest] = Memo()
         self.may_be_interpreted = False  # whether Python runs it where arguments keep it from being compiled
         self.why_in_order: tuple[str, ...] = ()  # what keeps the loops of a sequential region from being cut into tiles
 
@@ -89,6 +91,7 @@ class Nest(PlannedNest):
     def _forget(self) -> None:
         super()._forget()
         self._program = None
+        self._checked.clear()
         self.__dict__.pop("_dispatcher", None)
         self.__dict__.pop("_with_fewer_loops", None)
         self.__dict__.pop("_sequential_region", None)
@@ -194,6 +197,24 @@ class Nest(PlannedNest):
         except RefusedError as refused:
             return self.in_order_instead(refused).for_arguments(arguments)
         return self
+
+    def checked(self, args: Sequence[Any]) -> Nest:
+        """The same for arguments by position, of which arrays are seen to be plain or distributed, and apart."""
+        from lapwing.api.run import bound_alone
+
+        likeness = self._origin._dispatcher.likeness(args)
+        key = None if likeness is None else (*self.choices.values(), likeness)
+        try:
+            found = self._origin._checked.get(key)
+        except TypeError:  # a choice that planning refuses
+            key = found = None
+        if found is None:
+            arguments = dict(zip(self.loops.parameters, args, strict=True))
+            found = self.for_arguments(arguments)
+            bound_alone(found, arguments)
+            if key is not None:
+                self._origin._checked.keep(key, found)
+        return found
 
     def in_order_instead(self, refused: RefusedError) -> Nest:
         """The loops as a sequential region, where these arguments keep them from being cut into tiles and from nothing else; or,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lapwing.api.planned import PlannedNest
-from lapwing.api.run import agreed_choices, bound_alone, ways_out_of
+from lapwing.api.run import agreed_choices, ways_out_of
 from lapwing.api.sweeps import NoteSweeps
 from lapwing.errors import RefusedError
 from lapwing.loopnest.array_shape import ArrayShape
@@ -86,8 +86,7 @@ class _RegionCall:
         loops = self._region.loops
         arguments = dict(zip(loops.parameters, values, strict=True))
         try:
-            region = self._region.for_arguments(arguments)
-            bound_alone(region, arguments)  # refuses what is wrong with arrays that ranks only hold parts of afterwards
+            region = self._region.checked(values)  # ranks only hold parts of arrays afterwards
         except RefusedError as refused:
             if not self._region.may_be_interpreted:
                 raise

@@ -15,7 +15,7 @@ from lapwing.api.run import Found, Met, agreed_choices, run
 from lapwing.loopnest.binding.promotion import scalar_type
 from lapwing.memo import Memo
 from lapwing.runtime.arrays.distributed import DistributedArray
-from lapwing.runtime.arrays.meeting import Call, described, digest_of, tell
+from lapwing.runtime.arrays.meeting import Call, described, digest_of, is_same, tell
 from lapwing.runtime.mpi import communicator
 from lapwing.runtime.repeated import RepeatedRun
 
@@ -70,7 +70,7 @@ class RepeatedCalls:
         scalars = None if known is None else known.scalars.of(values)
         number = known.number if known is not None and scalars is not None and known.holds else 0
         told = tell(digest_of(self._head(nest, wishes), texts), True, number, nest.name, comm)
-        if known is not None and number and (told == told[0]).all():
+        if known is not None and number and is_same(told):
             names = {name: values[position] for name, position in zip(self._names, self._arrays, strict=True)}
             results = known.run.run(names, scalars or ())
             if known.calls is not None:

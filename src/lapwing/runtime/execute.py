@@ -16,7 +16,7 @@ from lapwing.errors import RunError
 from lapwing.html import table
 from lapwing.loopnest.binding.bound_nest import ArrayType, BoundNest
 from lapwing.planner.plan import Plan
-from lapwing.runtime.arrays.distributed import DistributedArray
+from lapwing.runtime.arrays.distributed import DistributedArray, HandedOver
 from lapwing.runtime.arrays.layout import nothing, owner_layout, write_offsets, written_boxes, written_elsewhere
 from lapwing.runtime.arrays.shear import Box, Shear, shear_of, skewed_box
 from lapwing.runtime.arrays.storage import LocalArray, Storage, allocate, storage_of
@@ -209,7 +209,8 @@ def run_on_ranks(
     if on_disk is not None:
         agree(comm, lambda: on_disk.end() if rank == 0 else None)
     for name in stays:
-        hand_to_owners(bound, plan, sources[name], name)
+        if (handed := handed_over(bound, plan, name, comm.Get_size())) is not None:
+            sources[name].hand_over(handed)
     for name in arrays:
         if name in bound.nest.written and not isinstance(sources[name], DistributedArray | LocalArray):
             collect(bound, plan, arrays[name], sources[name], comm, holders.get(name, FIRST_RANK))
@@ -276,11 +277,12 @@ def touched_boxes(bound: BoundNest, plan: Plan, array: ArrayType, size: int) -> 
     return needed + [nothing(array)] * (size - plan.ranks)
 
 
-def hand_to_owners(bound: BoundNest, plan: Plan, source: DistributedArray, name: str) -> None:
-    """After a run: bring elements to the ranks that own them, where the nest writes at several offsets. Collective."""
-    if write_offsets(bound, name) > 1:
-        assert source.layout is not None
-        source.hand_over(written_elsewhere(bound, name, plan.partition, source.layout))
+def handed_over(bound: BoundNest, plan: Plan, name: str, ranks: int) -> HandedOver | None:
+    """What has to be brought to the ranks that own it after a run; None where every rank writes last what it owns."""
+    if write_offsets(bound, name) == 1:
+        return None
+    layout = owner_layout(bound, name, plan.partition, ranks)
+    return HandedOver(written_elsewhere(bound, name, plan.partition, layout))
 
 
 def stores_of(bound: BoundNest, plan: Plan, array: ArrayType, size: int) -> list[Storage]:

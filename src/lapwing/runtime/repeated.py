@@ -17,7 +17,7 @@ from lapwing.runtime.arrays.exchange import Exchange
 from lapwing.runtime.arrays.layout import write_offsets
 from lapwing.runtime.binding import native
 from lapwing.runtime.execute import (
-    hand_to_owners,
+    handed_over,
     idle_results,
     runner_of,
     tile_library,
@@ -46,7 +46,9 @@ class RepeatedRun:
         self._is_empty = bound.domain.is_empty
         self._runner: Runner | None = None
         self._is_made = False
-        self._handed_over = [name for name in bound.nest.written if write_offsets(self._bound, name) > 1]
+        size = comm.Get_size()
+        found = {name: handed_over(self._bound, plan, name, size) for name in bound.nest.written}
+        self._handed_over = {name: handed for name, handed in found.items() if handed is not None}
         # A rank that meets what the plain loop raises tells the others; of one-sided transfers memory is mapped for every run.
         self._is_bare = not bound.body.traps and plan.engine != "onesided"
         self.seconds = float("inf")  # that the last run took on this rank
@@ -82,8 +84,8 @@ class RepeatedRun:
                 else:
                     runner.workspace.scalars[position].f = value
         results = self._bare(runner) if self._is_bare else self._watched(arrays)
-        for name in self._handed_over:
-            hand_to_owners(self._bound, self.plan, arrays[name], name)
+        for name, handed in self._handed_over.items():
+            arrays[name].hand_over(handed)
         return results
 
     def _make(self, arrays: Mapping[str, DistributedArray]) -> None:

@@ -63,6 +63,13 @@ class Need:
     boxes: tuple[Box, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class HandedOver:
+    """What ranks write last of elements that others own. rounds: one after the other, every rank's boxes."""
+
+    rounds: list[list[list[Box]]]
+
+
 @dataclass(frozen=True)
 class OwnBlock:
     """This rank's block of an array. start: the index of its first element; None where blocks lie behind each other along
@@ -90,7 +97,8 @@ class DistributedArray(Elements):
         self._comm: Any = _ranks(comm)
         self._name: str | None = None  # once all ranks have agreed on the array
         self._identity: str | None = None
-        self._refreshing: dict[Need, Exchange] = {}  # for its memory as it is
+        self._refreshing: dict[Need, Exchange] = {}  # for its memory as it is, as are these
+        self._handing: dict[HandedOver, list[Exchange]] = {}
         self._form: int | None = None
         # One of these says where the elements are: whole, not made yet, this rank's block, or a part on every rank.
         self._whole: npt.NDArray[Any] | None = None
@@ -204,7 +212,7 @@ class DistributedArray(Elements):
         made = DistributedArray.__new__(DistributedArray)
         made._comm, made._whole, made._is_everywhere = comm, values, True
         made._initial = made._block = made._layout = made._local = made._read = made._unfit = made._identity = None
-        made._refreshing, made._form = {}, None
+        made._refreshing, made._handing, made._form = {}, {}, None
         made._may_differ = False
         made.dtype, made.shape = np.dtype(values.dtype.name), values.shape
         known = communicator.known(comm)
@@ -227,6 +235,7 @@ class DistributedArray(Elements):
     def _forget_parts(self) -> None:
         self._layout = self._local = self._initial = self._read = self._form = None
         self._refreshing.clear()
+        self._handing.clear()
 
     @property
     def holders(self) -> frozenset[int]:
@@ -520,6 +529,7 @@ class DistributedArray(Elements):
             Exchange(self._local, local, self._owned_parts, parts, self._comm)()
         if local is not self._local or layout != before:
             self._refreshing.clear()
+            self._handing.clear()
             self._form = None
         self._local, self._layout = local, layout
         return local
@@ -565,19 +575,22 @@ class DistributedArray(Elements):
             shear = self._layout.shear
             parts = [Storage(_hull(a, b), shear) for a, b in zip(need.boxes, self._layout.owned, strict=True)]
             found = Exchange(self._local, self._local, self._owned_parts, parts, self._comm)
-            while len(self._refreshing) >= _KEPT_EXCHANGES:
-                del self._refreshing[next(iter(self._refreshing))]
-            self._refreshing[need] = found
+            _keep(self._refreshing, need, found)
         return found
 
-    def hand_over(self, rounds: Sequence[Sequence[Sequence[Box]]]) -> None:
-        """Bring elements that ranks keep to those that own them. rounds: one after the other, every rank's boxes. Collective."""
-        assert self._local is not None
-        none = Storage(nothing(self._type))
-        for boxes in rounds:
-            for turn in range(max(map(len, boxes))):
-                kept = [Storage(own[turn]) if turn < len(own) else none for own in boxes]
-                Exchange(self._local, self._local, kept, self._owned_parts, self._comm)()
+    def hand_over(self, handed: HandedOver) -> None:
+        """Bring elements that ranks keep to those that own them. Collective."""
+        exchanges = self._handing.get(handed)
+        if exchanges is None:
+            assert self._local is not None
+            none, local, exchanges = Storage(nothing(self._type)), self._local, []
+            for boxes in handed.rounds:
+                for turn in range(max(map(len, boxes))):
+                    kept = [Storage(own[turn]) if turn < len(own) else none for own in boxes]
+                    exchanges.append(Exchange(local, local, kept, self._owned_parts, self._comm))
+            _keep(self._handing, handed, exchanges)
+        for exchange in exchanges:
+            exchange()
 
     @property
     def _owned_parts(self) -> list[Storage]:
@@ -600,6 +613,12 @@ class DistributedArray(Elements):
         initial = self._initial
         assert initial is not None
         communicator.agree(self._comm, lambda: fill(local, initial))
+
+
+def _keep(kept: dict[Any, Any], key: Any, value: Any) -> None:
+    while len(kept) >= _KEPT_EXCHANGES:
+        del kept[next(iter(kept))]
+    kept[key] = value
 
 
 def fill(local: LocalArray, initial: InitialValues) -> None:

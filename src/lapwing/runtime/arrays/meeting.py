@@ -104,6 +104,12 @@ def tell(digest: bytes, complete: bool, number: int, what: str, comm: Any) -> np
     return told
 
 
+def is_same(told: npt.NDArray[np.int64]) -> bool:
+    """Whether all ranks have told the same."""
+    rows = told.tobytes()
+    return rows == rows[: told.itemsize * told.shape[1]] * len(told)
+
+
 def agree_on(
     call: Call, ways_out: str, comm: Any, told: npt.NDArray[np.int64] | None = None
 ) -> dict[str, frozenset[int]]:

@@ -127,11 +127,19 @@ def world(what: str = "a call of Lapwing") -> Any:
 
 def known(comm: Any) -> Known:
     """What is known of a communicator (mpi4py)."""
+    quick = _known_by_object.get(id(comm))
+    if quick is not None and quick.comm is comm:
+        return quick
     found: Known | None = comm.Get_attr(_attribute())
     if found is None:
         found = Known(comm)
         comm.Set_attr(_attribute(), found)
+    if found.comm is comm:
+        _known_by_object[id(comm)] = found
     return found
+
+
+_known_by_object: dict[int, Known] = {}  # MPI takes longer to tell: it is asked several times a call
 
 
 def _own(comm: Any, what: str) -> Any:
@@ -150,11 +158,19 @@ def _own(comm: Any, what: str) -> Any:
 
 
 @cache
+def _mpi() -> Any:
+    from mpi4py import MPI
+
+    return MPI
+
+
+@cache
 def _attribute() -> int:
     from mpi4py import MPI
 
     def forget(comm: Any, _: int, found: Known) -> None:
         if comm != found.comm:  # the user's is freed, and with it Lapwing's
+            _known_by_object.pop(id(found.comm), None)
             for part in found.values.values():
                 if isinstance(part, MPI.Comm) and part not in (MPI.COMM_NULL, found.comm):
                     part.Free()
@@ -186,9 +202,9 @@ def receive(values: Any, comm: Any, source: int) -> None:
 
 def finish(requests: list[Any], comm: Any) -> None:
     """Wait for messages between ranks of Lapwing's own communicator, outside of a run. Ends the run where one stands still."""
-    from mpi4py import MPI
-
-    wait_in_call(lambda: bool(MPI.Request.Testall(requests)), _roll_between_meetings(comm))
+    test_all = _mpi().Request.Testall
+    if not test_all(requests):
+        wait_in_call(lambda: bool(test_all(requests)), _roll_between_meetings(comm))
 
 
 def _roll_between_meetings(comm: Any) -> Roll:
