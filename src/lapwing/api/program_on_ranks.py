@@ -21,6 +21,7 @@ from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.source import call_by_name
 from lapwing.runtime.arrays.coherent import Coherence
 from lapwing.runtime.arrays.distributed import DistributedArray
+from lapwing.runtime.arrays.elements import plain_bits
 from lapwing.runtime.arrays.meeting import Call, DifferentCalls, agree_on, check_same_elements, described, is_plain
 from lapwing.runtime.arrays.transfer import replicate
 from lapwing.runtime.mpi import communicator
@@ -52,7 +53,8 @@ def run_on_ranks(
     result: Any = None
     error: Exception | None = None
     try:
-        result = call_by_name(driver, given, nest.python)
+        with plain_bits():
+            result = call_by_name(driver, given, nest.python)
     except DifferentCalls:
         raise
     except Exception as raised:

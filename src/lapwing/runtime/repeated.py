@@ -83,6 +83,8 @@ class RepeatedRun:
                     runner.workspace.scalars[position].i = value
                 else:
                     runner.workspace.scalars[position].f = value
+        for name in self._bound.nest.written:
+            arrays[name].note_written()
         results = self._bare(runner) if self._is_bare else self._watched(arrays)
         for name, handed in self._handed_over.items():
             arrays[name].hand_over(handed)

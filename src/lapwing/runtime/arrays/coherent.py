@@ -33,6 +33,7 @@ _WITHOUT_ARRAYS = (
     range,
     types.ModuleType,
     np.ufunc,
+    DistributedArray,
 )
 _MOST_LOOKED_THROUGH = 1000  # elements of a list or tuple
 

@@ -16,9 +16,9 @@ from lapwing.errors import RefusedError
 from lapwing.html import table
 from lapwing.loopnest.binding.bound_nest import ArrayType
 from lapwing.runtime.arrays.elements import Elements
-from lapwing.runtime.arrays.exchange import Exchange, common, copy_elements
+from lapwing.runtime.arrays.exchange import Exchange, common, copy_elements, elements_of, put_elements
 from lapwing.runtime.arrays.layout import Layout, layout_of_blocks, layout_to_read, nothing, rows_layout
-from lapwing.runtime.arrays.meeting import Call, agree_on, check_same_elements, described, is_plain
+from lapwing.runtime.arrays.meeting import Call, agree_on, check_same_elements, described, is_plain, tell
 from lapwing.runtime.arrays.saving import SavedFile
 from lapwing.runtime.arrays.shear import Box, Shear
 from lapwing.runtime.arrays.storage import LocalArray, Storage, allocate, smaller_storage
@@ -93,23 +93,31 @@ class DistributedArray(Elements):
     call. What is indexed or computed with is brought together on every rank, and kept there until a nest writes to it.
     """
 
+    _comm: Any
+    _name: str | None  # once all ranks have agreed on the array
+    _identity: str | None
+    _unfit: str | None  # what was passed in place of an array
+    _described: str | None
+    # One of these says where the elements are: whole, not made yet, this rank's block, or a part on every rank.
+    _whole: npt.NDArray[Any] | None
+    _initial: InitialValues | None
+    _block: OwnBlock | None
+    _layout: Layout | None
+    _local: LocalArray | None
+    # Ranks may differ in whether they have made their parts; what was made of an array that is only read; and all of it, as it
+    # was brought together.
+    _may_differ: bool
+    _is_everywhere: bool  # whole on every rank
+    _read: tuple[tuple[Box, ...], LocalArray] | None
+    _together: npt.NDArray[Any] | None
+    # For its memory as it is: what brings it up to date, and what ranks wrote for others to these.
+    _form: int | None
+    _refreshing: dict[Need, Exchange]
+    _handing: dict[HandedOver, list[Exchange]]
+
     def __init__(self, values: npt.NDArray[Any] | InitialValues | OwnBlock | None, *, comm: Any = None) -> None:
-        self._comm: Any = _ranks(comm)
-        self._name: str | None = None  # once all ranks have agreed on the array
-        self._identity: str | None = None
-        self._refreshing: dict[Need, Exchange] = {}  # for its memory as it is, as are these
-        self._handing: dict[HandedOver, list[Exchange]] = {}
-        self._form: int | None = None
-        # One of these says where the elements are: whole, not made yet, this rank's block, or a part on every rank.
-        self._whole: npt.NDArray[Any] | None = None
-        self._initial: InitialValues | None = None
-        self._block: OwnBlock | None = None
-        self._layout: Layout | None = None
-        self._local: LocalArray | None = None
-        # Ranks may differ in whether they have made their parts; what was made of an array that is only read.
-        self._may_differ = False
-        self._is_everywhere = False  # whole on every rank
-        self._read: tuple[tuple[Box, ...], LocalArray] | None = None
+        self._comm = _ranks(comm)
+        self._begin_without_elements()
         self.dtype: np.dtype[Any] = np.dtype(np.float64)
         self.shape: tuple[int, ...] = ()
         if isinstance(values, InitialValues):
@@ -119,7 +127,6 @@ class DistributedArray(Elements):
         else:
             self._whole = values.values if isinstance(values, OwnBlock) else values
         given = self._initial or self._whole
-        self._unfit: str | None = None  # what was passed in place of an array
         if isinstance(given, InitialValues | np.ndarray):
             self.dtype, self.shape = np.dtype(given.dtype.name), given.shape
         else:
@@ -131,6 +138,12 @@ class DistributedArray(Elements):
             _awaiting.append(self)
         else:
             self.agree()
+
+    def _begin_without_elements(self) -> None:
+        self._name = self._identity = self._unfit = self._described = self._form = None
+        self._whole = self._initial = self._block = self._layout = self._local = self._read = self._together = None
+        self._may_differ = self._is_everywhere = False
+        self._refreshing, self._handing = {}, {}
 
     def _refuse(self, unfit: str | None) -> None:
         if unfit is not None:
@@ -209,31 +222,39 @@ class DistributedArray(Elements):
     def everywhere(values: npt.NDArray[Any], comm: Any) -> DistributedArray:
         """Around an array that every rank of comm (mpi4py, Lapwing's own) has whole, with the same elements: nothing is said
         between them, nor is it looked at. All ranks make it, in the same order."""
+        made = DistributedArray._named(comm, values.dtype, values.shape)
+        made._whole, made._is_everywhere = values, True
+        made._described = described(values)
+        return made
+
+    @staticmethod
+    def _named(comm: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> DistributedArray:
+        """An array without elements so far, which all ranks make, in the same order."""
         made = DistributedArray.__new__(DistributedArray)
-        made._comm, made._whole, made._is_everywhere = comm, values, True
-        made._initial = made._block = made._layout = made._local = made._read = made._unfit = made._identity = None
-        made._refreshing, made._handing, made._form = {}, {}, None
-        made._may_differ = False
-        made.dtype, made.shape = np.dtype(values.dtype.name), values.shape
+        made._comm, made.dtype, made.shape = comm, np.dtype(dtype.name), shape
+        made._begin_without_elements()
         known = communicator.known(comm)
         known.arrays += 1
         made._name = f"DistributedArray {known.arrays}"
-        made._described = described(values)
         return made
 
     def bring_everywhere(self, values: npt.NDArray[Any]) -> None:
         """Give up the distribution: all elements in an array of every rank's, to be kept there. Collective."""
         self.make_on_all_ranks()
+        self._bring(values)
+        self._whole, self._is_everywhere = values, True
+        self._forget_parts()
+
+    def _bring(self, values: npt.NDArray[Any]) -> None:
+        """All elements into an array of every rank's."""
         if self._layout is not None and self._layout.shear is None:
             assert self._local is not None
             gather(self._local, self._layout.owned, values, self._comm, frozenset(range(self._comm.Get_size())))
         elif not self._is_everywhere:
             replicate(self._gathered(), values, self._comm)
-        self._whole, self._is_everywhere = values, True
-        self._forget_parts()
 
     def _forget_parts(self) -> None:
-        self._layout = self._local = self._initial = self._read = self._form = None
+        self._layout = self._local = self._initial = self._read = self._together = self._form = None
         self._refreshing.clear()
         self._handing.clear()
 
@@ -258,6 +279,7 @@ class DistributedArray(Elements):
     def local(self) -> npt.NDArray[Any]:
         """The elements this rank owns, a view into its memory. Not collective. It stays valid until the array is used again."""
         own = self._owned_box()
+        self._together = None  # it may be written to
         if self._local is not None:
             return self._local.view(own)
         whole = self.whole
@@ -309,10 +331,23 @@ class DistributedArray(Elements):
             assert whole is not None
             return whole
         if not self._is_everywhere:
-            agree_on(Call(f"{self.name}, brought together"), "", self._comm)
-            self.bring_everywhere(communicator.agree(self._comm, lambda: np.empty(self.shape, self.dtype)))
+            call = Call(f"{self.name}, brought together")
+            told = tell(call.digest, True, int(self._together is not None), call.name, self._comm)
+            agree_on(call, "", self._comm, told)
+            if not told[:, -1].all():
+                self._together = self._brought_together()
+            assert self._together is not None
+            return self._together
         assert self._whole is not None
         return self._whole
+
+    def _brought_together(self) -> npt.NDArray[Any]:
+        self.make_on_all_ranks()
+        if self._initial is not None:
+            return communicator.agree(self._comm, self._made_whole)
+        values = communicator.agree(self._comm, lambda: np.empty(self.shape, self.dtype))
+        self._bring(values)
+        return values
 
     def replace(self, values: npt.NDArray[Any]) -> None:
         """Take these elements in the place of its own; the same on every rank. Collective."""
@@ -322,6 +357,104 @@ class DistributedArray(Elements):
         self._whole, self._is_everywhere = values, True
         self._forget_parts()
         self._may_differ = False
+
+    # -- what every rank computes of its part (Elements) --------------------------------------------------------------------
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several ranks have parts of it, or will have."""
+        return self._comm is not None and not self._is_everywhere and bool(self.shape)
+
+    def begin(self, what: str) -> None:
+        """See that all ranks compute the same, of their parts. Collective."""
+        agree_on(Call(f"{what} of {self.name}"), "", self._comm)
+        self._make_parts()
+
+    def _make_parts(self) -> None:
+        """Let ranks own parts, of rows where no nest has said yet what it needs. Collective."""
+        self.make_on_all_ranks()
+        if self._initial is not None:
+            communicator.agree(self._comm, self._make)
+            self._may_differ = False
+        if self._layout is None:
+            self._to_rows()
+
+    def own_elements(self, of: Any) -> npt.NDArray[Any]:
+        """This rank's elements; or those of another array in their places, distributed or of NumPy. Not to be written to.
+        Collective, after ``begin``."""
+        assert self._layout is not None
+        part = self._layout.part(self._comm.Get_rank())
+        if isinstance(of, DistributedArray):
+            local = self._local if of is self else of._in_parts_of(self)
+            assert local is not None
+        elif part.shear is None:
+            found: npt.NDArray[Any] = of[slices(part.box)]
+            return found
+        else:
+            local = LocalArray(ArrayType("", of.dtype.name, of.shape), self._everything, np.ascontiguousarray(of))
+        return elements_of(local, part)
+
+    def _in_parts_of(self, other: DistributedArray) -> LocalArray:
+        """This rank's memory of the elements that another array's parts have."""
+        if self._comm is not other._comm:
+            own, others = map(communicator.described, (self._comm, other._comm))
+            raise RefusedError(f"DistributedArrays of {own} and of {others}: expected the same comm= of both.")
+        self._make_parts()
+        assert self._layout is not None
+        assert other._layout is not None
+        if self._layout == other._layout:
+            assert self._local is not None
+            return self._local
+        if None not in (self._layout.shear, other._layout.shear) and self._layout.shear != other._layout.shear:
+            self._to_rows()
+        part = other._layout.part(self._comm.Get_rank())
+        local = self._allocate(part.box, False, part.shear)
+        assert self._local is not None
+        Exchange(self._local, local, self._owned_parts, other._owned_parts, self._comm)()
+        return local
+
+    def agreed(self, action: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """What an action gives; an error of some ranks on all of them. Collective."""
+        return communicator.agree(self._comm, action)
+
+    def of_own(self, values: npt.NDArray[Any]) -> DistributedArray:
+        """An array of other elements, of which this rank has as many: values. Collective."""
+        assert self._layout is not None
+        made = DistributedArray._named(self._comm, values.dtype, self.shape)
+        part = self._layout.part(self._comm.Get_rank())
+        made._layout, made._local = self._layout, made._allocate(part.box, False, part.shear)
+        put_elements(made._local, part, values)
+        return made
+
+    def take_own(self, values: npt.NDArray[Any]) -> None:
+        """Take other elements in the place of this rank's."""
+        assert self._layout is not None
+        assert self._local is not None
+        put_elements(self._local, self._layout.part(self._comm.Get_rank()), values)
+        self._together = None
+
+    def from_all(self, value: Any) -> list[Any]:
+        """What every rank gives, by rank. Collective."""
+        found: list[Any] = self._comm.allgather(value)
+        return found
+
+    def on_all_ranks(self, box: Box, what: str) -> npt.NDArray[Any]:
+        """The elements of a box, on every rank. what: is asked for. Collective."""
+        agree_on(Call(f"{self.name}{what}"), "", self._comm)
+        return self.part([box] * self._comm.Get_size()).view(box)
+
+    def put(self, box: Box, values: npt.NDArray[Any]) -> bool:
+        """Take these elements of a box, the same on every rank, where ranks own boxes. Collective."""
+        agree_on(Call(f"elements {box} of {self.name} set"), "", self._comm)
+        self._make_parts()
+        assert self._layout is not None
+        assert self._local is not None
+        if self._layout.shear is not None:
+            return False
+        if (own := intersection(box, self._owned_box())) is not None:
+            self._local.view(own)[...] = LocalArray(self._type, box, values).view(own)
+        self._together = None
+        return True
 
     def numpy(self) -> npt.NDArray[Any] | None:
         """The whole array on rank 0, None on the others. Collective. The distribution stays as it is."""
@@ -486,7 +619,10 @@ class DistributedArray(Elements):
         if self._layout is None and self._initial is None and not self._is_everywhere:
             self._settle(boxes)
         if self._layout is not None and self._layout.shear is None:
-            return self.localise(needed, self._layout)
+            together = self._together
+            local = self.localise(needed, self._layout)
+            self._together = together
+            return local
         part = self.part(boxes)
         if self._layout is None:
             self._read = boxes, part
@@ -531,7 +667,7 @@ class DistributedArray(Elements):
             self._refreshing.clear()
             self._handing.clear()
             self._form = None
-        self._local, self._layout = local, layout
+        self._local, self._layout, self._together = local, layout, None
         return local
 
     def _distribute(self, local: LocalArray, parts: Sequence[Storage]) -> None:
@@ -556,6 +692,10 @@ class DistributedArray(Elements):
         if self._form is None:
             self._form = _form(self._local, self._layout, ())
         return self._form
+
+    def note_written(self) -> None:
+        """A run writes to its parts."""
+        self._together = None
 
     @property
     def memory(self) -> LocalArray:

@@ -129,6 +129,26 @@ def copy_elements(old: LocalArray, new: LocalArray, elements: Box | Runs) -> Non
         target[part.places(new)] = source[part.places(old)]
 
 
+def elements_of(local: LocalArray, part: Storage) -> npt.NDArray[Any]:
+    """The elements of a part in a rank's memory, of a sheared one in one row."""
+    if part.shear is None:
+        return local.view(part.box)
+    found = common(part, part, tuple((0, n) for n in local.array.shape))
+    if not isinstance(found, Runs):
+        return np.empty(0, local.array.dtype)
+    dense = np.empty(int(found.lengths.sum()), local.array.dtype)
+    _Place(local, found).take(dense)
+    return dense
+
+
+def put_elements(local: LocalArray, part: Storage, values: npt.NDArray[Any]) -> None:
+    """Let such values take the place of the elements of a part."""
+    if part.shear is None:
+        local.view(part.box)[...] = values
+    elif isinstance(found := common(part, part, tuple((0, n) for n in local.array.shape)), Runs):
+        _Place(local, found).put(values)
+
+
 class Exchange:
     """The messages that fill what every rank needs from the ranks that own it, to be sent as often as wanted."""
 
