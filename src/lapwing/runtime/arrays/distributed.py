@@ -642,11 +642,11 @@ class DistributedArray(Elements):
         needed: the box every rank touches, of sheared indices where the layout has a shear. layout: who owns what from now on.
         exported: other ranks want to map it.
         """
+        self.make_on_all_ranks()
         before, rank = self._layout, self._comm.Get_rank()
         if before is not None and before.shear is not None and layout.shear not in (None, before.shear):
             self._to_rows()  # what two kinds of parallelograms have in common is no row of elements
             before = self._layout
-        self.make_on_all_ranks()
         boxes = [_hull(a, b) for a, b in zip(needed, layout.owned, strict=True)]
         if before is None:
             local = self._allocate(boxes[rank], exported, layout.shear)
