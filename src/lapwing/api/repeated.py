@@ -23,10 +23,12 @@ Values = Sequence[Any]
 
 
 class _Known:
-    """A call that may be repeated. number: the same on all ranks, and another for every such call."""
+    """A call that may be repeated. number: the same on all ranks, and another for every such call, and for whether its arrays
+    are to be distributed first."""
 
-    def __init__(self, found: Found, run: RepeatedRun, scalars: FreeScalars, number: int) -> None:
-        self.calls, self.run, self.scalars, self.number = found.calls, run, scalars, number
+    def __init__(self, found: Found, run: RepeatedRun, scalars: FreeScalars, number: int, distribute: bool) -> None:
+        self.calls, self.run, self.scalars, self.distribute = found.calls, run, scalars, distribute
+        self.number = 2 * number + distribute
         self._plan = None if self.calls is None else self.calls.plan
 
     @property
@@ -65,21 +67,21 @@ class RepeatedCalls:
         texts = None if comm is None else self._texts(values)
         if texts is None:
             return run(nest, arguments()).results
-        wishes, key = self._key(nest, values)
+        wishes, key = self._key(nest, values, comm)
         known = None if key is None else self._remembered.get(key)
         scalars = None if known is None else known.scalars.of(values)
         number = known.number if known is not None and scalars is not None and known.holds else 0
         told = tell(digest_of(self._head(nest, wishes), texts), True, number, nest.name, comm)
         if known is not None and number and is_same(told):
             names = {name: values[position] for name, position in zip(self._names, self._arrays, strict=True)}
-            results = known.run.run(names, scalars or ())
+            results = known.run.run(names, scalars or (), known.distribute)
             if known.calls is not None:
                 known.calls.note_run(known.run.seconds)
             return results
         met = Met(told)
         outcome = run(nest, arguments(), met=met)
         if met.found is not None:
-            self._remember(nest, values, met.found, comm)
+            self._remember(nest, values, met.found, comm, key)
         return outcome.results
 
     def _comm(self, nest: PlannedNest, values: Values) -> Any | None:
@@ -126,7 +128,7 @@ class RepeatedCalls:
         where = nest.loops.where(nest.loops.line)
         return Call(nest.loops.name, where, agreed_choices(nest), tuple((name, None) for name in names)).head
 
-    def _key(self, nest: PlannedNest, values: Values) -> tuple[Any, Any]:
+    def _key(self, nest: PlannedNest, values: Values, comm: Any) -> tuple[Any, Any]:
         """The choices made by hand, and what is equal for calls that are alike; None for a call that is like no other."""
         wishes = (nest.engine, nest.tile, _hashable(nest.grid), nest.tuning, nest.memory, nest.pass_sweeps, nest.ring)
         kinds = [
@@ -136,7 +138,7 @@ class RepeatedCalls:
         same = () if len(self._arrays) == 1 else self._same(values)
         if None in kinds or same is None:
             return wishes, None
-        key = (wishes, same, *kinds)
+        key = (id(comm), wishes, same, *kinds)  # what is kept under it keeps the communicator
         try:
             hash(key)
         except TypeError:
@@ -148,15 +150,18 @@ class RepeatedCalls:
         arrays = [values[position] for position in self._arrays]
         return tuple(next(k for k, other in enumerate(arrays) if other is array) for array in arrays)
 
-    def _remember(self, nest: PlannedNest, values: Values, found: Found, comm: Any) -> None:
+    def _remember(self, nest: PlannedNest, values: Values, found: Found, comm: Any, before: Any) -> None:
+        """Keep what was found, for calls on arrays as they are now, and as they were. before: the key of the call."""
         arrays = {name: values[position] for name, position in zip(self._names, self._arrays, strict=True)}
         number = communicator.known(comm).meetings
-        _, key = self._key(nest, values)
+        _, key = self._key(nest, values, comm)
         if key is None or not RepeatedRun.fits(found.bound, found.plan, arrays):
             return
         scalars = FreeScalars(found.bound, self._positions, self._free, values)
         repeated = RepeatedRun(found.bound, found.plan, comm, found.place, nest.tuning)
-        self._remembered.keep(key, _Known(found, repeated, scalars, number))
+        if before is not None:
+            self._remembered.keep(before, _Known(found, repeated, scalars, number, distribute=True))
+        self._remembered.keep(key, _Known(found, repeated, scalars, number, distribute=False))
 
 
 def _hashable(grid: Any) -> Any:

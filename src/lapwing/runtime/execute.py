@@ -251,7 +251,7 @@ def _distribute(
     if isinstance(source, LocalArray):
         return source
     if isinstance(source, DistributedArray):
-        return replace(_localise(bound, plan, source, array, exported, comm.Get_size()), array=array)
+        return replace(localise(bound, plan, source, array, exported, comm.Get_size()), array=array)
     stores = stores_of(bound, plan, array, comm.Get_size())
     own = stores[comm.Get_rank()]
     local = agree(comm, lambda: allocate(array, own.box, exported, own.shear))
@@ -259,10 +259,11 @@ def _distribute(
     return local
 
 
-def _localise(
+def localise(
     bound: BoundNest, plan: Plan, source: DistributedArray, array: ArrayType, exported: bool, size: int
 ) -> LocalArray:
-    """The same of a distributed array: of one that is written the ranks that write its elements own them from now on."""
+    """This rank's part of a distributed array, up to date. Of one that is written the ranks that write its elements own them from
+    now on."""
     needed = touched_boxes(bound, plan, array, size)
     if array.name not in bound.nest.written:
         return source.localise_to_read(needed)

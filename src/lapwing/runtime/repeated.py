@@ -1,9 +1,10 @@
-"""Runs of a planned nest on ranks, again and again, on distributed arrays that lie as they did: nothing is made anew."""
+"""Runs of a planned nest on ranks, again and again, on distributed arrays: where these lie as they did, nothing is made anew."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,18 @@ import numpy as np
 from lapwing.codegen.module import accumulator_words
 from lapwing.errors import RunError
 from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.memo import Memo
 from lapwing.planner.plan import Plan
 from lapwing.runtime.arrays.distributed import DistributedArray, Need
 from lapwing.runtime.arrays.exchange import Exchange
 from lapwing.runtime.arrays.layout import write_offsets
+from lapwing.runtime.arrays.storage import LocalArray
 from lapwing.runtime.binding import native
 from lapwing.runtime.execute import (
+    exports,
     handed_over,
     idle_results,
+    localise,
     runner_of,
     tile_library,
     touched_boxes,
@@ -32,8 +37,29 @@ from lapwing.tiling.skewing import skewed_nest
 _INTERRUPTIBLE_SECONDS = 0.05  # runs shorter than this are over before anybody misses Ctrl-C
 
 
+@dataclass(frozen=True)
+class _Shared:
+    """What the runs of one plan have in common on a rank. working: the ranks at work; None on one that idles."""
+
+    needs: dict[str, Need]
+    working: Any
+    runtime: ctypes.CDLL
+    options: native.Options
+    library: ctypes.CDLL | None
+    reductions: Reductions
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A runner for arrays of some forms. bare_run: ``lw_run`` with its arguments; times: what it takes."""
+
+    runner: Runner
+    bare_run: Callable[[], int]
+    times: native.Times
+
+
 class RepeatedRun:
-    """One rank's share of a plan for arrays of one form, ready to run as often as wanted, once at a time.
+    """One rank's share of a plan, ready to run on distributed arrays as often as wanted, once at a time.
 
     All ranks of comm (mpi4py, Lapwing's own) make it and run it together. No array is kept between runs.
     """
@@ -44,8 +70,8 @@ class RepeatedRun:
         self._comm, self._place, self._tuning = comm, place, tuning or Tuning()
         self._bound = skewed_nest(bound, plan.skew)
         self._is_empty = bound.domain.is_empty
-        self._runner: Runner | None = None
-        self._is_made = False
+        self._shared: _Shared | None = None
+        self._ready: Memo[_Ready] = Memo()
         size = comm.Get_size()
         found = {name: handed_over(self._bound, plan, name, size) for name in bound.nest.written}
         self._handed_over = {name: handed for name, handed in found.items() if handed is not None}
@@ -66,59 +92,72 @@ class RepeatedRun:
         read = (array.layout for name, array in arrays.items() if name not in bound.nest.written)
         return all(layout is None or layout.shear is None for layout in read)
 
-    def run(self, arrays: Mapping[str, DistributedArray], scalars: Sequence[tuple[int, Any]]) -> dict[str, Any]:
+    def run(
+        self, arrays: Mapping[str, DistributedArray], scalars: Sequence[tuple[int, Any]], distribute: bool
+    ) -> dict[str, Any]:
         """The reductions by name. Collective. arrays: by name; scalars: of those that are free, by their places among the native
-        ones. Raises RunError where the plain loop would raise."""
+        ones. distribute: whether arrays may be elsewhere than the plan has them; the same on all ranks. Raises RunError where
+        the plain loop would raise."""
         if self._is_empty:
             return idle_results(self._bound)
-        if not self._is_made:
-            self._make(arrays)
-        self._refresh(arrays)
-        runner = self._runner
-        if runner is not None:
-            for position, array in enumerate(self._bound.arrays):
-                runner.workspace.move(position, arrays[array.name].memory.origin)
-            for position, value in scalars:
-                if isinstance(value, int | np.integer):
-                    runner.workspace.scalars[position].i = value
-                else:
-                    runner.workspace.scalars[position].f = value
+        if self._shared is None:
+            self._shared = agree(self._comm, self._make)
+        if distribute:
+            exported = exports(self.plan, self._comm)
+            for array in self._bound.arrays:
+                written = array.name in self._bound.nest.written
+                localise(self._bound, self.plan, arrays[array.name], array, exported and written, self._comm.Get_size())
+        else:
+            self._refresh(arrays)
+        runner = None if self._shared.working is None else self._runner(arrays, scalars)
         for name in self._bound.nest.written:
             arrays[name].note_written()
-        results = self._bare(runner) if self._is_bare else self._watched(arrays)
+        results = self._bare(runner) if self._is_bare else self._watched(runner, arrays)
         for name, handed in self._handed_over.items():
             arrays[name].hand_over(handed)
         return results
 
-    def _make(self, arrays: Mapping[str, DistributedArray]) -> None:
-        size = self._comm.Get_size()
-        self._needs = {a.name: Need(tuple(touched_boxes(self._bound, self.plan, a, size))) for a in self._bound.arrays}
-        self._working = first_ranks(self._comm, self.plan.ranks)
-        self._reductions = Reductions(self._bound)
+    def _make(self) -> _Shared:
+        """What does not depend on where arrays lie. Collective."""
+        size, working = self._comm.Get_size(), first_ranks(self._comm, self.plan.ranks)
+        needs = {a.name: Need(tuple(touched_boxes(self._bound, self.plan, a, size))) for a in self._bound.arrays}
+        runtime = native.mpi_runtime(None)
+        options = native_options(self.plan.engine, self.plan.slice_seconds, working, self._place, self._tuning)
+        library = None if working is None else tile_library(self._bound, self.plan.inner.form, None)
+        return _Shared(needs, working, runtime, options, library, Reductions(self._bound))
 
-        def make() -> tuple[ctypes.CDLL, Runner | None]:
-            runtime = native.mpi_runtime(None)
-            if self._working is None:
-                return runtime, None
-            local = {a.name: arrays[a.name].memory for a in self._bound.arrays}
-            library = tile_library(self._bound, self.plan.inner.form, None)
-            runner = runner_of(self._bound, self.plan, self._comm.Get_rank(), library, local)
-            runner.workspace.arrays.clear()
-            return runtime, runner
+    def _runner(self, arrays: Mapping[str, DistributedArray], scalars: Sequence[tuple[int, Any]]) -> _Ready:
+        """One for the forms of the arrays, which works on these."""
+        memory = [arrays[array.name].memory for array in self._bound.arrays]
+        forms = tuple(arrays[array.name].form for array in self._bound.arrays)
+        ready = self._ready.get(forms)
+        if ready is None:
+            ready = or_abort(self._comm, lambda: self._new_runner(memory))
+            self._ready.keep(forms, ready)
+        workspace = ready.runner.workspace
+        for position, local in enumerate(memory):
+            workspace.move(position, local.origin)
+        for position, value in scalars:
+            if isinstance(value, int | np.integer):
+                workspace.scalars[position].i = value
+            else:
+                workspace.scalars[position].f = value
+        return ready
 
-        self._runtime, self._runner = agree(self._comm, make)
-        if self._runner is not None:
-            self._options = native_options(
-                self.plan.engine, self.plan.slice_seconds, self._working, self._place, self._tuning
-            )
-            self._bare_run, self._times = self._runner.bare_run(self._runtime, self._options)
-        self._is_made = True
+    def _new_runner(self, memory: Sequence[LocalArray]) -> _Ready:
+        assert self._shared is not None
+        assert self._shared.library is not None
+        local = {array.name: part for array, part in zip(self._bound.arrays, memory, strict=True)}
+        runner = runner_of(self._bound, self.plan, self._comm.Get_rank(), self._shared.library, local)
+        runner.workspace.arrays.clear()
+        return _Ready(runner, *runner.bare_run(self._shared.runtime, self._shared.options))
 
     def _refresh(self, arrays: Mapping[str, DistributedArray]) -> None:
         """Bring what ranks read of each other's elements up to date."""
+        assert self._shared is not None
         exchanges: list[Exchange] = []
         requests: list[Any] = []
-        for name, need in self._needs.items():
+        for name, need in self._shared.needs.items():
             exchange = arrays[name].refreshing(need)
             if exchange is not None:
                 requests += exchange.start()
@@ -128,45 +167,45 @@ class RepeatedRun:
         for exchange in exchanges:
             exchange.end()
 
-    def _bare(self, runner: Runner | None) -> dict[str, Any]:
+    def _bare(self, ready: _Ready | None) -> dict[str, Any]:
         """Where nothing can be raised: a rank goes on as soon as it has done its share, but for reductions."""
-        if runner is not None:
-            or_abort(self._working, lambda: self._run(runner))
+        assert self._shared is not None
+        if ready is not None:
+            or_abort(self._comm, lambda: self._run(ready))
         if not self._bound.body.accumulators:
             return {}
-        count = self._words if runner is None else len(runner.words)
-        own = np.zeros(count, np.int64) if runner is None else runner.words
-        rows = all_rows(own, self._comm, is_at_work=runner is not None)
-        return self._reductions.merged(list(rows[: self.plan.ranks]))
+        idle = np.zeros(max(1, accumulator_words(self._bound.body.accumulators)), np.int64)
+        own = idle if ready is None else ready.runner.words
+        rows = all_rows(own, self._comm, is_at_work=ready is not None)
+        return self._shared.reductions.merged(list(rows[: self.plan.ranks]))
 
-    @property
-    def _words(self) -> int:
-        return max(1, accumulator_words(self._bound.body.accumulators))
-
-    def _run(self, runner: Runner) -> None:
+    def _run(self, ready: _Ready) -> None:
+        assert self._shared is not None
         if self.seconds >= _INTERRUPTIBLE_SECONDS:
-            self.seconds = runner.run(self._runtime, self._options, None, 0).times["total"]
+            trace = ready.runner.run(self._shared.runtime, self._shared.options, None, 0)
+            self.seconds = trace.times["total"]
             return
-        runner.reset()
-        status = self._bare_run()
+        ready.runner.reset()
+        status = ready.bare_run()
         if status != native.DONE:
-            runner.check(status, self._runtime)
-        self.seconds = self._times.total
+            ready.runner.check(status, self._shared.runtime)
+        self.seconds = ready.times.total
 
-    def _watched(self, arrays: Mapping[str, DistributedArray]) -> dict[str, Any]:
+    def _watched(self, ready: _Ready | None, arrays: Mapping[str, DistributedArray]) -> dict[str, Any]:
         """With all that ranks tell each other around a run."""
+        assert self._shared is not None
         written = [name for name in self._bound.nest.written if self._bound.body.traps]
         before = agree(self._comm, lambda: {name: arrays[name].memory.values.copy() for name in written})
-        share = None
-        if self._runner is not None:
-            workspace = self._runner.workspace
-            workspace.arrays.update((a.name, arrays[a.name].memory) for a in self._bound.arrays)
+        working, share = self._shared.working, None
+        if ready is not None:
+            kept = ready.runner.workspace.arrays
+            kept.update((a.name, arrays[a.name].memory) for a in self._bound.arrays)
             try:
-                share = carry_out(self._runner, self._working, self._runtime, self._options, None, Measure())
+                runtime, options = self._shared.runtime, self._shared.options
+                share = carry_out(ready.runner, working, runtime, options, None, Measure())
             finally:
-                workspace.arrays.clear()
-                self._runner.neighbours = None
-        if self._working is not self._comm:
+                kept.clear()
+        if working is not self._comm:
             meet(self._comm)
             share = self._comm.bcast(share, root=0)
         assert share is not None

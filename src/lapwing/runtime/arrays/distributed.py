@@ -683,12 +683,12 @@ class DistributedArray(Elements):
 
     @property
     def form(self) -> Any:
-        """How this rank's part lies in memory and who owns what, while it is distributed and ranks own boxes or parallelograms;
-        of an array that is only read, what is kept of it. None for any other. To be compared, and hashed soon."""
+        """How this rank's part lies in memory and who owns what; of an array that is not distributed, where it is. Forms can be
+        compared."""
         if self._read is not None:
             return _form(self._read[1], None, self._read[0])
         if self._local is None or self._layout is None:
-            return None
+            return self._place(), self.dtype, self.shape
         if self._form is None:
             self._form = _form(self._local, self._layout, ())
         return self._form

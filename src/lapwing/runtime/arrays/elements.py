@@ -231,6 +231,10 @@ def _shared_like(values: Sequence[Any]) -> Elements | None:
     return shared[0]
 
 
+def _have_shape_of(one: Elements, *values: Any) -> bool:
+    return all(one.shape == (value.shape if isinstance(value, Elements) else np.shape(value)) for value in values)
+
+
 def _own(values: Sequence[Any], one: Elements, what: str) -> list[Any]:
     """The operands of this rank's elements."""
     one.begin(what)
@@ -299,14 +303,9 @@ def _logical(name: str, of: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _product(a: Any, b: Any, function: Callable[..., Any]) -> Any:
     one = _shared_like((a, b))
-    if (
-        one is None
-        or np.shape(a) != one.shape
-        or np.shape(b) != one.shape
-        or (function is np.dot and len(one.shape) > 1)
-    ):
+    if one is None or not _have_shape_of(one, a, b) or (function is np.dot and len(one.shape) > 1):
         return None
-    kinds = {np.asarray(x).dtype.kind if not isinstance(x, Elements) else x.dtype.kind for x in (a, b)}
+    kinds = {x.dtype.kind if isinstance(x, Elements) else np.asarray(x).dtype.kind for x in (a, b)}
     if kinds & set("fc") and _with_plain_bits.get():
         return None
     own = [np.ravel(x) for x in _own((a, b), one, function.__name__)]
@@ -337,7 +336,7 @@ def _square(own: Array) -> Any:
 
 def _whether_all(function: Callable[..., Any], a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
     one = _shared_like((a, b))
-    if one is None or np.shape(a) != one.shape or np.shape(b) != one.shape:
+    if one is None or not _have_shape_of(one, a, b):
         return None
     own = _own((a, b), one, function.__name__)
     return all(one.from_all(bool(function(*own, *args, **kwargs))))
@@ -347,6 +346,9 @@ _OF_ELEMENTS = frozenset({np.where, np.clip, np.isclose})
 _REDUCTIONS: dict[Any, Callable[..., Any]] = {
     np.max: lambda *args, **kwargs: _extremum("max", *args, **kwargs),
     np.min: lambda *args, **kwargs: _extremum("min", *args, **kwargs),
+    np.shape: lambda of: of.shape,
+    np.ndim: lambda of: len(of.shape),
+    np.size: lambda of, axis=None: of.size if axis is None else None,
     np.sum: _sum,
     np.mean: _mean,
     np.any: lambda *args, **kwargs: _logical("any", *args, **kwargs),
