@@ -242,7 +242,8 @@ def _address_of_buffer(values: Any) -> int:
 
 
 def _address(values: npt.NDArray[Any]) -> int:
-    return values.ctypes.data
+    address: int = values.__array_interface__["data"][0]
+    return address
 
 
 def _span(values: npt.NDArray[Any]) -> tuple[int, int]:

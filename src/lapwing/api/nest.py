@@ -12,7 +12,6 @@ from lapwing.errors import RefusedError
 from lapwing.html import table
 from lapwing.loopnest.setup import needs_driver
 from lapwing.loopnest.source import FunctionSource
-from lapwing.memo import Memo
 from lapwing.notices import say
 from lapwing.runtime.mpi.ending import end_all_on_error
 from lapwing.units import parsed_size
@@ -50,7 +49,6 @@ class Nest(PlannedNest):
         self._problem: Callable[..., dict[str, Any]] | None = None
         self._origin: Nest = self
         self._told = False
-        self._checked: Memo[Nest] = Memo()
         self.may_be_interpreted = False  # whether Python runs it where arguments keep it from being compiled
         self.why_in_order: tuple[str, ...] = ()  # what keeps the loops of a sequential region from being cut into tiles
 
@@ -91,7 +89,6 @@ class Nest(PlannedNest):
     def _forget(self) -> None:
         super()._forget()
         self._program = None
-        self._checked.clear()
         self.__dict__.pop("_dispatcher", None)
         self.__dict__.pop("_with_fewer_loops", None)
         self.__dict__.pop("_sequential_region", None)
@@ -198,22 +195,17 @@ class Nest(PlannedNest):
             return self.in_order_instead(refused).for_arguments(arguments)
         return self
 
+    def likeness(self, args: Sequence[Any]) -> Any:
+        """Equal for calls with arguments by position for which ``checked`` gives the same; None where that is not known."""
+        return self._origin._dispatcher.likeness(args)
+
     def checked(self, args: Sequence[Any]) -> Nest:
-        """The same for arguments by position, of which arrays are seen to be plain or distributed, and apart."""
+        """As ``for_arguments``, by position; arrays are seen to be plain or distributed, and apart."""
         from lapwing.api.run import bound_alone
 
-        likeness = self._origin._dispatcher.likeness(args)
-        key = None if likeness is None else (*self.choices.values(), likeness)
-        try:
-            found = self._origin._checked.get(key)
-        except TypeError:  # a choice that planning refuses
-            key = found = None
-        if found is None:
-            arguments = dict(zip(self.loops.parameters, args, strict=True))
-            found = self.for_arguments(arguments)
-            bound_alone(found, arguments)
-            if key is not None:
-                self._origin._checked.keep(key, found)
+        arguments = dict(zip(self.loops.parameters, args, strict=True))
+        found = self.for_arguments(arguments)
+        bound_alone(found, arguments)
         return found
 
     def in_order_instead(self, refused: RefusedError) -> Nest:

@@ -19,6 +19,7 @@ from lapwing.errors import RefusedError
 from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.source import call_by_name
+from lapwing.memo import Memo
 from lapwing.runtime.arrays.coherent import Coherence
 from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.arrays.elements import plain_bits
@@ -83,18 +84,24 @@ class _RegionCall:
 
     def __init__(self, region: Any, coherence: Coherence, make: MakeCall) -> None:
         self._region, self._coherence, self._make = region, coherence, make
+        self._parameters, self._written = region.loops.parameters, region.loops.written
+        self._checked: Memo[Any] = Memo()
 
     def __call__(self, *values: Any) -> Any:
-        loops = self._region.loops
-        arguments = dict(zip(loops.parameters, values, strict=True))
-        try:
-            region = self._region.checked(values)  # ranks only hold parts of arrays afterwards
-        except RefusedError as refused:
-            if not self._region.may_be_interpreted:
-                raise
-            self._coherence.look(*values)
-            return self._region.interpreted(refused)(*values)
-        return self._make(region, self._coherence.parts(arguments, loops.written))
+        arguments = dict(zip(self._parameters, values, strict=True))
+        likeness = self._region.likeness(values)
+        region = None if likeness is None else self._checked.get(likeness)
+        if region is None:
+            try:
+                region = self._region.checked(values)  # ranks only hold parts of arrays afterwards
+            except RefusedError as refused:
+                if not self._region.may_be_interpreted:
+                    raise
+                self._coherence.look(*values)
+                return self._region.interpreted(refused)(*values)
+            if likeness is not None:
+                self._checked.keep(likeness, region)
+        return self._make(region, self._coherence.parts(arguments, self._written))
 
 
 def _agreed(nest: PlannedNest, arguments: Mapping[str, Any], comm: Any) -> dict[str, Any]:

@@ -175,7 +175,7 @@ class RepeatedRun:
         if not self._bound.body.accumulators:
             return {}
         idle = np.zeros(max(1, accumulator_words(self._bound.body.accumulators)), np.int64)
-        own = idle if ready is None else ready.runner.words
+        own = idle if ready is None else ready.runner.workspace.words
         rows = all_rows(own, self._comm, is_at_work=ready is not None)
         return self._shared.reductions.merged(list(rows[: self.plan.ranks]))
 

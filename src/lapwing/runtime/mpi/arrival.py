@@ -16,6 +16,7 @@ from lapwing.runtime.mpi.place import at_place
 
 NOTICE_SECONDS = 5.0  # after which ranks that wait say so
 _SPINNING_SECONDS = 1e-3  # before a rank that waits lets others have its core
+_FIRST_LOOKS = 50  # before a rank that waits for work to end asks how long it may
 _NAP_SECONDS = 0.002
 _ROLL_SECONDS = 1.0  # for an answer of every rank that waits
 _OTHERS_SECONDS = 5.0  # for the rank that speaks to end all
@@ -133,6 +134,8 @@ def wait_for_work(test: Callable[[], bool], roll: Roll) -> None:
 
     Ends the run where all of them wait here, or after it, and nothing comes: messages can be lost between them.
     """
+    if any(test() for _ in range(_FIRST_LOOKS)):
+        return
     patience = patience_seconds(RUN_SECONDS)
     stopwatch = _Stopwatch()
     while not test():
