@@ -27,7 +27,8 @@ from lapwing.loopnest.dependences import Dependence
 from lapwing.machine.machine import Kernel, KernelSample, Quantity
 from lapwing.planner.geometry import Geometry
 from lapwing.planner.inner import choice_by_rule
-from lapwing.runtime.arrays.distributed import DistributedArray, fill
+from lapwing.runtime.arrays.distributed import DistributedArray
+from lapwing.runtime.arrays.parts import fill
 from lapwing.runtime.arrays.storage import LocalArray, allocate, storage_of
 from lapwing.runtime.arrays.transfer import slices
 from lapwing.runtime.binding import native

@@ -16,8 +16,9 @@ from lapwing.errors import RunError
 from lapwing.html import table
 from lapwing.loopnest.binding.bound_nest import ArrayType, BoundNest
 from lapwing.planner.plan import Plan
-from lapwing.runtime.arrays.distributed import DistributedArray, HandedOver
+from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.arrays.layout import nothing, owner_layout, write_offsets, written_boxes, written_elsewhere
+from lapwing.runtime.arrays.parts import HandedOver
 from lapwing.runtime.arrays.shear import Box, Shear, shear_of, skewed_box
 from lapwing.runtime.arrays.storage import LocalArray, Storage, allocate, storage_of
 from lapwing.runtime.arrays.transfer import FIRST_RANK, Region, gather, gather_regions, scatter, scatter_regions

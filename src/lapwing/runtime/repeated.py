@@ -14,9 +14,10 @@ from lapwing.errors import RunError
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.memo import Memo
 from lapwing.planner.plan import Plan
-from lapwing.runtime.arrays.distributed import DistributedArray, Need
+from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.arrays.exchange import Exchange
 from lapwing.runtime.arrays.layout import write_offsets
+from lapwing.runtime.arrays.parts import Need
 from lapwing.runtime.arrays.storage import LocalArray
 from lapwing.runtime.binding import native
 from lapwing.runtime.execute import (
