@@ -37,9 +37,9 @@ class DistributedArray(Parts):
 
     Creating it, passing it to a nest, ``numpy()``, ``save()``, indexing and computing with it are collective: all ranks do them
     in the same order. It is distributed by the first nest that uses it, and again only when a nest needs another distribution.
-    What NumPy computes element by element is computed on the ranks' parts and is distributed as well; sums, norms and extrema come
-    from the parts (floating-point sums in the order of the ranks); indices and slices are sent to all ranks. Anything else is
-    computed with all elements, which are brought together on every rank and kept there until a nest writes to the array.
+    What NumPy computes element by element is computed on the ranks' parts and is distributed as well; sums, norms and extrema
+    come from the parts (floating-point sums in the order of the ranks); indices and slices are sent to all ranks. Anything else
+    is computed with all elements, which are brought together on every rank and kept there until a nest writes to the array.
     """
 
     def __init__(self, values: npt.NDArray[Any] | InitialValues | OwnBlock | None, *, comm: Any = None) -> None:
