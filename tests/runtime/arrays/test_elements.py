@@ -108,6 +108,9 @@ def elementwise_functions_give_distributed_arrays() -> None:
         smooth.python(right, 1)
         assert np.asarray(found).tobytes() == right.tobytes()
         assert np.asarray(U).tobytes() == u.tobytes()
+        with pytest.raises(ValueError, match="ambiguous"):
+            bool(U > 0.5)
+        assert [row[0] for row in U] == [row[0] for row in u]
         assert np.cumsum(U).tobytes() == np.cumsum(u).tobytes()  # of NumPy arrays, which are kept until they change
 
 

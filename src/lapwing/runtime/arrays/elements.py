@@ -116,6 +116,18 @@ class Elements(NDArrayOperatorsMixin):
         found = _fixed(self.together())
         return found.astype(dtype) if dtype is not None and np.dtype(dtype) != found.dtype else found
 
+    def __bool__(self) -> bool:
+        return bool(self.together())
+
+    def __float__(self) -> float:
+        return float(self.together())
+
+    def __int__(self) -> int:
+        return int(self.together())
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(_fixed(self.together()))
+
     def __getattr__(self, name: str) -> Any:
         if name in _OF_ALL_ELEMENTS:
             return getattr(_fixed(self.together()), name)
@@ -301,8 +313,8 @@ def _logical(name: str, of: Any, *args: Any, **kwargs: Any) -> Any:
     return np.bool(_LOGICAL[name](of.from_all(bool(_LOGICAL[name](own)))))
 
 
-def _product(a: Any, b: Any, function: Callable[..., Any]) -> Any:
-    one = _shared_like((a, b))
+def _product(function: Callable[..., Any], a: Any, b: Any, *args: Any, **kwargs: Any) -> Any:
+    one = None if args or kwargs else _shared_like((a, b))
     if one is None or not _have_shape_of(one, a, b) or (function is np.dot and len(one.shape) > 1):
         return None
     kinds = {x.dtype.kind if isinstance(x, Elements) else np.asarray(x).dtype.kind for x in (a, b)}
@@ -353,8 +365,8 @@ _REDUCTIONS: dict[Any, Callable[..., Any]] = {
     np.mean: _mean,
     np.any: lambda *args, **kwargs: _logical("any", *args, **kwargs),
     np.all: lambda *args, **kwargs: _logical("all", *args, **kwargs),
-    np.dot: lambda a, b: _product(a, b, np.dot),
-    np.vdot: lambda a, b: _product(a, b, np.vdot),
+    np.dot: lambda *args, **kwargs: _product(np.dot, *args, **kwargs),
+    np.vdot: lambda *args, **kwargs: _product(np.vdot, *args, **kwargs),
     np.linalg.norm: _norm,
     np.allclose: lambda *args, **kwargs: _whether_all(np.allclose, *args, **kwargs),
     np.array_equal: lambda *args, **kwargs: _whether_all(np.array_equal, *args, **kwargs),
