@@ -153,7 +153,7 @@ class RepeatedCalls:
     def _remember(self, nest: PlannedNest, values: Values, found: Found, comm: Any, before: Any) -> None:
         """Keep what was found, for calls on arrays as they are now, and as they were. before: the key of the call."""
         arrays = {name: values[position] for name, position in zip(self._names, self._arrays, strict=True)}
-        number = communicator.known(comm).meetings
+        number = communicator.known(comm).calls
         _, key = self._key(nest, values, comm)
         if key is None or not RepeatedRun.fits(found.bound, found.plan, arrays):
             return

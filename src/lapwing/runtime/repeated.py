@@ -36,6 +36,7 @@ from lapwing.runtime.workspace import Reductions
 from lapwing.tiling.skewing import skewed_nest
 
 _INTERRUPTIBLE_SECONDS = 0.05  # runs shorter than this are over before anybody misses Ctrl-C
+_KEPT_BYTES = 1 << 22  # of the tables of a runner: where there are more, its runs are long
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,8 @@ class RepeatedRun:
         ready = self._ready.get(forms)
         if ready is None:
             ready = or_abort(self._comm, lambda: self._new_runner(memory))
-            self._ready.keep(forms, ready)
+            if ready.runner.program.bytes <= _KEPT_BYTES:
+                self._ready.keep(forms, ready)
         workspace = ready.runner.workspace
         for position, local in enumerate(memory):
             workspace.move(position, local.origin)
@@ -206,6 +208,7 @@ class RepeatedRun:
                 share = carry_out(ready.runner, working, runtime, options, None, Measure())
             finally:
                 kept.clear()
+                ready.runner.neighbours = None
         if working is not self._comm:
             meet(self._comm)
             share = self._comm.bcast(share, root=0)

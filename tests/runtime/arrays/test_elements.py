@@ -207,6 +207,32 @@ def calls_alike_are_repeated() -> None:
     assert len(repeated) >= 12 or size == 1, len(repeated)
 
 
+@lw.nest
+def looked_up(u, k, table):
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1]):
+            u[i, j] = 0.5 * u[i - 1, j] + table[k[i, j]]
+
+
+@scenario
+def what_the_plain_loop_raises_leaves_arrays_as_they_were() -> None:
+    u, k, table = numbers(1, *SHAPE), (4 * numbers(2, *SHAPE)).astype(np.int64), numbers(3, 4)
+    U, K, T = (lw.DistributedArray(on_rank_0(values)) for values in (u, k, table))
+    for _ in range(3):
+        looked_up(U, K, T)
+        looked_up.python(u, k, table)
+    for at in ((17, 20), (2, 3)):
+        before = K[at]
+        K[at] = 4
+        with pytest.raises((lw.RunError, IndexError)):
+            looked_up(U, K, T)
+        assert np.asarray(U).tobytes() == u.tobytes()
+        K[at] = before
+        looked_up(U, K, T)
+        looked_up.python(u, k, table)
+    assert np.asarray(U).tobytes() == u.tobytes()
+
+
 @scenario
 def other_calls_than_the_repeated_one_are_refused() -> None:
     rank, size = rank_and_size()

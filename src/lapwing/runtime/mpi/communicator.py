@@ -49,14 +49,16 @@ SELF = Self()
 class Known:
     """What is known of a communicator, kept with it as an MPI attribute. ``comm``: Lapwing's own duplicate of it.
 
-    ``meetings`` is how many there have been, ``heard`` what ranks said in them (Roll), ``arrays`` how many distributed
-    arrays were made. ``moved`` counts how often whole arrays went to or came from single ranks (``scattered``, ``gathered``), how
-    often ranks exchanged parts (``exchanged``), and the ``bytes`` this one sent in that; all outside of runs.
+    ``meetings`` is how many there have been on this rank, ``heard`` what ranks said in them (Roll), ``calls`` how many ranks
+    have told each other of, the same on all of them, ``arrays`` how many distributed arrays were made. ``moved`` counts how often
+    whole arrays went to or came from single ranks (``scattered``, ``gathered``), how often ranks exchanged parts (``exchanged``),
+    and the ``bytes`` this one sent in that; all outside of runs.
     """
 
     comm: Any
     meetings: int = 0
     heard: dict[int, int] = field(default_factory=dict)
+    calls: int = 0
     arrays: int = 0
     moved: Counter[str] = field(default_factory=Counter)
     values: dict[Any, Any] = field(default_factory=dict)
