@@ -1,6 +1,6 @@
-"""What a call costs beyond its run: small nests called again and again in one process.
+"""What a call costs beyond its run: small nests called again and again in one process, or on ranks with distributed arrays.
 
-python bench/calls.py [--rounds N] [--json PATH] [--quick]
+python bench/calls.py [--ranks N] [--rounds N] [--json PATH] [--quick]
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import click
 import numpy as np
 from _contenders import UNLIMITED, has_numba
 from _nests import PROBLEMS
+from _ranks import run_worker
 from _report import console, machine, say, show_machine, spread, summary, table, write_json
 
 import lapwing as lw
@@ -68,16 +69,23 @@ def cases() -> list[Case]:
 
 
 @click.command()
-@click.option("--rounds", type=click.IntRange(min=1), default=15, show_default=True)
+@click.option(
+    "--ranks", type=click.IntRange(min=1), default=1, show_default=True, help="More: arrays stay distributed."
+)
+@click.option("--rounds", type=click.IntRange(min=1), help="Of 500 calls, 15 unless given; on ranks of 50, 200.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path))
 @click.option("--quick", is_flag=True, help="Show in seconds that all works.")
-def main(rounds: int, json_path: Path | None, quick: bool) -> None:
+def main(ranks: int, rounds: int | None, json_path: Path | None, quick: bool) -> None:
     """Time small calls, what of it is the run itself, and the same calls of the plain loop in C and of numba."""
     out, known = console(), machine()
     show_machine(out, known)
     if quick:
         out.print("Quick: sizes too small and rounds too few to say anything.")
-    rounds, calls = (2, 20) if quick else (rounds, _CALLS)
+    if ranks > 1:
+        job = {"rounds": 2, "calls": 20, "runs": 3} if quick else {"rounds": rounds or 200, "calls": 50, "runs": 50}
+        _on_ranks(ranks, job, json_path, out, known)
+        return
+    rounds, calls = (2, 20) if quick else (rounds or 15, _CALLS)
     found = []
     shown = table(
         "calls", "µs a call", "of it the run", "overhead", "plain C through ctypes", "numba", numbers=("µs a call",)
@@ -88,6 +96,16 @@ def main(rounds: int, json_path: Path | None, quick: bool) -> None:
         found.append({"case": case.title, "rounds": rounds, "calls": calls, "microseconds": figures})
         columns = ("call", "run", "overhead", "plain", "numba")
         shown.add_row(case.title, *(spread(summary(figures[name])) if figures.get(name) else "–" for name in columns))
+    out.print(shown)
+    write_json(json_path, {"machine": known, "cases": found})
+
+
+def _on_ranks(ranks: int, job: dict[str, int], json_path: Path | None, out: Any, known: dict[str, Any]) -> None:
+    found = run_worker(f"calls: {ranks} ranks", Path(__file__).with_name("_calls_worker.py"), job, ranks, None, 1800)
+    columns = ("call", "run", "overhead")
+    shown = table(f"calls on {ranks} ranks", "µs a call", "of it the run", "overhead", numbers=("µs a call",))
+    for case in found:
+        shown.add_row(case["case"], *(spread(summary(case["microseconds"][name]), 1) for name in columns))
     out.print(shown)
     write_json(json_path, {"machine": known, "cases": found})
 

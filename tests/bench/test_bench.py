@@ -129,6 +129,18 @@ def test_calls(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.mpi
+def test_calls_on_ranks(tmp_path: Path) -> None:
+    document = quick("calls.py", tmp_path, "--ranks", "2")
+    assert len(document["cases"]) >= 5
+    for case in document["cases"]:
+        assert all(
+            len(case["microseconds"][name]) == count for name, count in (("call", 2), ("run", 3), ("overhead", 2))
+        )
+        assert all(math.isfinite(n) for n in numbers(case["microseconds"]))
+
+
+@pytest.mark.long
+@pytest.mark.mpi
 def test_scaling(tmp_path: Path) -> None:
     document = quick("scaling.py", tmp_path, "--nest", "gauss_seidel", "--nest", "smith_waterman")
     assert [n["nest"] for n in document["nests"]] == ["gauss_seidel", "smith_waterman"]

@@ -19,9 +19,9 @@ from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import ArrayType, BoundNest
 from lapwing.loopnest.dependences import Dependence, inside_sweep
 from lapwing.loopnest.skew import Skew, find_skew
+from lapwing.runtime.arrays.layout import written_boxes
 from lapwing.runtime.arrays.shear import Shear, shear_of
 from lapwing.runtime.arrays.storage import allocate, needed_box, storage_of
-from lapwing.runtime.execute import written_boxes
 from lapwing.tiling.faces import Faces
 from lapwing.tiling.partition import Partition, even_cuts, weighted_cuts
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import inspect
-import operator
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -17,12 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lapwing.api.decide import PlannedCalls
+from lapwing.api.free_scalars import FreeScalars
 from lapwing.api.planned import PlannedNest
+from lapwing.api.repeated import RepeatedCalls
 from lapwing.api.run import bound_alone, check_aliases, run
-from lapwing.errors import RefusedError
-from lapwing.loopnest.binding.bound_nest import BoundNest, set_up, values_outside_loops
+from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.promotion import CARRIED_LIMIT
-from lapwing.loopnest.binding.scalars import free_scalars, names_from_outside, names_in, scalar_places, set_again
+from lapwing.loopnest.binding.scalars import free_scalars, names_from_outside
 from lapwing.loopnest.outside import Outside
 from lapwing.memo import Memo
 from lapwing.runtime.alone import PreparedRun
@@ -60,12 +60,17 @@ class Dispatcher:
         of_free = _kind_of_free_number if nest.loops.is_generic else _kind_of_free
         self._kinds = tuple(of_free if name in free else _kind for name in names)
         self._remembered: Memo[_BoundCall] = Memo()
+        self._on_ranks = RepeatedCalls(nest, self._positions, self._kinds, self._free)
 
     def __call__(self, nest: PlannedNest, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The reductions by name. Raises as Nest.__call__ does."""
-        values = self._values(nest, args, kwargs) if communicator.is_alone(nest.comm) else None
-        if values is None:
+        values = self._values(nest, args, kwargs)
+        if StoredArray in map(type, values):
             return run(nest, nest.arguments(*args, **kwargs)).results
+        if not communicator.is_alone(nest.comm) or _are_distributed(values):
+            return self._on_ranks(nest, values, lambda: nest.arguments(*args, **kwargs))
+        if DistributedArray in map(type, values):
+            values = [value.whole if type(value) is DistributedArray else value for value in values]
         key = self._key(nest, values)
         try:
             known = self._remembered.get(key)
@@ -82,11 +87,22 @@ class Dispatcher:
             return results
         return known.run(values, scalars)
 
-    def _values(self, nest: PlannedNest, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
-        """All a call depends on: arguments in the order of the signature, then what comes from outside the function.
+    def likeness(self, args: Values) -> Any:
+        """Equal for calls that bind alike, with arrays at the same places; None where that is not known. args: by position."""
+        values = [*args, *self._outside.values()]
+        found: list[Any] = []
+        for kind, value in zip(self._kinds, values, strict=True):
+            if type(value) is DistributedArray:
+                found.append((value.dtype, value.shape, id(value)))
+                continue
+            known = kind(value)
+            if known is None:
+                return None
+            found.append((known, _address(value)) if type(value) in _PLAIN_ARRAYS else known)
+        return tuple(found)
 
-        None where an array is distributed over other ranks, or on disk.
-        """
+    def _values(self, nest: PlannedNest, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """All a call depends on: arguments in the order of the signature, then what comes from outside the function."""
         values = list(args)
         if kwargs or len(args) != len(self._parameters) or not self._in_any_form:
             if self._fits(len(args), kwargs):
@@ -95,13 +111,6 @@ class Dispatcher:
                 values = list(nest.arguments(*args, **kwargs).values())
         if self._outside.names:
             values += self._outside.values()
-        if StoredArray in map(type, values):
-            return None
-        if DistributedArray in map(type, values):
-            distributed = [value for value in values if type(value) is DistributedArray]
-            if any(array.comm is not None for array in distributed):
-                return None
-            values = [value.whole if type(value) is DistributedArray else value for value in values]
         return values
 
     def _fits(self, count: int, kwargs: dict[str, Any]) -> bool:
@@ -118,6 +127,10 @@ class Dispatcher:
             return None
         grid = tuple(nest.grid) if isinstance(nest.grid, list) else nest.grid
         return (nest.engine, nest.tile, grid, *kinds)
+
+
+def _are_distributed(values: Values) -> bool:
+    return any(type(value) is DistributedArray and value.comm is not None for value in values)
 
 
 def _kind(value: Any) -> Any:
@@ -162,13 +175,13 @@ class _BoundCall:
         self._addresses = [_address_in(values[position]) for position in self._arrays]
         self._spans = [_span(values[position]) for position in self._arrays]
         self._pairs = _pairs_to_tell_apart(self._bound)
-        self._scalars = _FreeScalars(self._bound, positions, free, values)
+        self._scalars = FreeScalars(self._bound, positions, free, values)
         self._is_empty = self._bound.domain.is_empty
         self._idle = [] if self._is_empty else [self._prepared(values)]
         self.is_small = all(prepared.is_small for prepared in self._idle)
 
     def scalars(self, values: Values) -> Sequence[tuple[int, float]] | None:
-        """The free scalars of a call; see _FreeScalars."""
+        """The free scalars of a call; see FreeScalars."""
         return self._scalars.of(values)
 
     def run(self, values: Values, scalars: Sequence[tuple[int, float]]) -> dict[str, Any]:
@@ -231,7 +244,8 @@ def _address_of_buffer(values: Any) -> int:
 
 
 def _address(values: npt.NDArray[Any]) -> int:
-    return values.ctypes.data
+    address: int = values.__array_interface__["data"][0]
+    return address
 
 
 def _span(values: npt.NDArray[Any]) -> tuple[int, int]:
@@ -247,78 +261,3 @@ def _pairs_to_tell_apart(bound: BoundNest) -> list[tuple[int, int]]:
     written = [array.name in bound.nest.written for array in bound.arrays]
     count = len(written)
     return [(k, m) for k in range(count) for m in range(k + 1, count) if written[k] or written[m]]
-
-
-class _FreeScalars:
-    """The native scalars that may differ between calls that are alike: free ones, and what set-ups make of them."""
-
-    def __init__(self, bound: BoundNest, positions: Mapping[str, int], free: Sequence[str], values: Values) -> None:
-        self._nest = bound.nest
-        kinds = (float, complex, np.inexact, *((int, np.integer) if bound.nest.is_generic else ()))
-        floats = [
-            n for n in free if isinstance(values[positions[n]], kinds) and not isinstance(values[positions[n]], bool)
-        ]
-        native = scalar_places(bound.parameters)
-        self._floats = [positions[name] for name in floats]
-        self._last: tuple[list[Any], list[tuple[int, float]]] = ([None] * len(floats), [])
-        given = [(native[name], positions[name]) for name in floats if name in native]
-        self._complex = [place for place in given if _is_complex(values[place[1]])]
-        self._given = [place for place in given if place not in self._complex]
-        self._setups = set_again(bound.nest, floats)
-        mentioned = names_in(setup.value for setup in self._setups)
-        self._outside = [(name, positions[name]) for name in mentioned if name in positions]
-        known = (
-            values_outside_loops(bound.nest, {name: values[k] for name, k in positions.items()}, {})
-            if mentioned
-            else {}
-        )
-        # Arrays are not kept: a call that is alike brings its own.
-        self._constants = {n: known[n] for n in mentioned if n not in positions and not getattr(known[n], "shape", ())}
-        made = dict.fromkeys(target for setup in self._setups for target in setup.targets)
-        self._made = [(native[name], name, bound.parameters[name]) for name in made if name in native]
-
-    def of(self, values: Values) -> list[tuple[int, float]] | None:
-        """By position among the native scalars; None where a set-up now gives what the nest cannot be bound to alike."""
-        if not self._setups:
-            return self._of_call(values)
-        floats = [values[position] for position in self._floats]
-        before, found = self._last
-        if all(map(operator.is_, floats, before)):  # numbers do not change
-            return found
-        anew = self._anew(values)
-        if anew is not None:
-            self._last = floats, anew
-        return anew
-
-    def _of_call(self, values: Values) -> list[tuple[int, float]]:
-        found = [(k, values[position]) for k, position in self._given]
-        for k, position in self._complex:
-            found += _parts(k, values[position])
-        return found
-
-    def _anew(self, values: Values) -> list[tuple[int, float]] | None:
-        found = self._of_call(values)
-        names = {**self._constants, **{name: values[position] for name, position in self._outside}}
-        try:
-            for setup in self._setups:
-                set_up(self._nest, setup, names)
-        except RefusedError:  # so will binding, in full
-            return None
-        for k, name, before in self._made:
-            value = names[name]
-            if type(value) is not type(before):
-                return None
-            if isinstance(value, float | complex | np.inexact):
-                found += _parts(k, value)
-            elif value != before:
-                return None
-        return found
-
-
-def _is_complex(value: Any) -> bool:
-    return isinstance(value, complex | np.complexfloating)
-
-
-def _parts(place: int, value: Any) -> list[tuple[int, float]]:
-    """A float, or the two parts of a complex number, with their places among the native scalars."""
-    return [(place, value.real), (place + 1, value.imag)] if _is_complex(value) else [(place, value)]

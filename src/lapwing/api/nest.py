@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -194,6 +194,19 @@ class Nest(PlannedNest):
         except RefusedError as refused:
             return self.in_order_instead(refused).for_arguments(arguments)
         return self
+
+    def likeness(self, args: Sequence[Any]) -> Any:
+        """Equal for calls with arguments by position for which ``checked`` gives the same; None where that is not known."""
+        return self._origin._dispatcher.likeness(args)
+
+    def checked(self, args: Sequence[Any]) -> Nest:
+        """As ``for_arguments``, by position; arrays are seen to be plain or distributed, and apart."""
+        from lapwing.api.run import bound_alone
+
+        arguments = dict(zip(self.loops.parameters, args, strict=True))
+        found = self.for_arguments(arguments)
+        bound_alone(found, arguments)
+        return found
 
     def in_order_instead(self, refused: RefusedError) -> Nest:
         """The loops as a sequential region, where these arguments keep them from being cut into tiles and from nothing else; or,

@@ -20,7 +20,7 @@ from lapwing.store.array import StoredArray
 
 
 def _call(region: Any, arguments: Mapping[str, Any]) -> Any:
-    return region(**arguments)
+    return region(*arguments.values())  # in the order of its parameters
 
 
 def _by_name(region: Any, make: MakeCall) -> Callable[..., Any]:

@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 
 from lapwing.api.planned import PlannedNest
-from lapwing.api.run import agreed_choices, bound_alone, ways_out_of
+from lapwing.api.run import agreed_choices, ways_out_of
 from lapwing.api.sweeps import NoteSweeps
 from lapwing.errors import RefusedError
 from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.source import call_by_name
+from lapwing.memo import Memo
 from lapwing.runtime.arrays.coherent import Coherence
 from lapwing.runtime.arrays.distributed import DistributedArray
+from lapwing.runtime.arrays.elements import plain_bits
 from lapwing.runtime.arrays.meeting import Call, DifferentCalls, agree_on, check_same_elements, described, is_plain
 from lapwing.runtime.arrays.transfer import replicate
 from lapwing.runtime.mpi import communicator
@@ -52,7 +54,8 @@ def run_on_ranks(
     result: Any = None
     error: Exception | None = None
     try:
-        result = call_by_name(driver, given, nest.python)
+        with plain_bits():
+            result = call_by_name(driver, given, nest.python)
     except DifferentCalls:
         raise
     except Exception as raised:
@@ -81,19 +84,24 @@ class _RegionCall:
 
     def __init__(self, region: Any, coherence: Coherence, make: MakeCall) -> None:
         self._region, self._coherence, self._make = region, coherence, make
+        self._parameters, self._written = region.loops.parameters, region.loops.written
+        self._checked: Memo[Any] = Memo()
 
     def __call__(self, *values: Any) -> Any:
-        loops = self._region.loops
-        arguments = dict(zip(loops.parameters, values, strict=True))
-        try:
-            region = self._region.for_arguments(arguments)
-            bound_alone(region, arguments)  # refuses what is wrong with arrays that ranks only hold parts of afterwards
-        except RefusedError as refused:
-            if not self._region.may_be_interpreted:
-                raise
-            self._coherence.look(*values)
-            return self._region.interpreted(refused)(*values)
-        return self._make(region, self._coherence.parts(arguments, loops.written))
+        arguments = dict(zip(self._parameters, values, strict=True))
+        likeness = self._region.likeness(values)
+        region = None if likeness is None else self._checked.get(likeness)
+        if region is None:
+            try:
+                region = self._region.checked(values)  # ranks only hold parts of arrays afterwards
+            except RefusedError as refused:
+                if not self._region.may_be_interpreted:
+                    raise
+                self._coherence.look(*values)
+                return self._region.interpreted(refused)(*values)
+            if likeness is not None:
+                self._checked.keep(likeness, region)
+        return self._make(region, self._coherence.parts(arguments, self._written))
 
 
 def _agreed(nest: PlannedNest, arguments: Mapping[str, Any], comm: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from lapwing.errors import LapwingError, RefusedError, RunError
 from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.loopnest.binding.bound_nest import BoundNest, global_values
 from lapwing.loopnest.binding.promotion import scalar_type
+from lapwing.loopnest.binding.scalars import names_from_outside
 from lapwing.loopnest.refusals import Refusals
 from lapwing.planner.cuts import most_ranks
 from lapwing.planner.plan import Plan
@@ -35,10 +36,28 @@ from lapwing.runtime.arrays.layout import partition_of, write_offsets
 from lapwing.runtime.arrays.meeting import Call, agree_on, check_same_elements, described, is_plain, share_memory
 from lapwing.runtime.execute import Measure, Outcome, Report, idle_outcome, outcome_of, run_on_ranks
 from lapwing.runtime.mpi import communicator
-from lapwing.runtime.tuning import place_of
+from lapwing.runtime.tuning import Place, place_of
 from lapwing.store.array import StoredArray
 from lapwing.store.manifest import State
 from lapwing.tiling.partition import Partition
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a call has found out. calls: on the first rank, where the plan was not given. place: this rank's."""
+
+    bound: BoundNest
+    plan: Plan
+    calls: PlannedCalls | None
+    place: Place
+
+
+@dataclass
+class Met:
+    """The ranks of a call have told each other of it (``meeting.tell``). ``found``: after it."""
+
+    told: npt.NDArray[np.int64]
+    found: Found | None = None
 
 
 def run(
@@ -49,11 +68,13 @@ def run(
     plan: Plan | None = None,
     comm: Any = None,
     ending: Ending | None = None,
+    met: Met | None = None,
 ) -> Outcome:
     """Run a nest; see Nest.__call__. Returns the outcome with times and plan.
 
     plan: one that was made for these arguments before, on the first rank; None makes one. comm: the ranks that make this
-    call, as for ``Nest.using``; None takes the nest's, else the arrays', else all. ending: of a run on arrays on disk.
+    call, as for ``Nest.using``; None takes the nest's, else the arrays', else all. ending: of a run on arrays on disk. met: where
+    these ranks have told each other of the call.
 
     Raises RefusedError, BuildError or RunError, on every rank the same.
     """
@@ -82,7 +103,7 @@ def run(
         outcome = run_alone(bound, calls.plan, arrays, announce, report, measure)
         calls.note_run(outcome.seconds)
         return outcome
-    return _run_collectively(nest, arguments, ranks, report, measure, plan, ending)
+    return _run_collectively(nest, arguments, ranks, report, measure, plan, ending, met)
 
 
 def ranks_of(nest: PlannedNest, arguments: Mapping[str, Any], comm: Any) -> Any | None:
@@ -116,11 +137,12 @@ def _run_collectively(
     measure: Measure | None,
     plan: Plan | None,
     ending: Ending | None,
+    met: Met | None,
 ) -> Outcome:
     values = {**global_values(nest.python), **arguments}
-    call = _call(nest, arguments, values)
+    call = call_of(nest, arguments, values)
     ways_out = ways_out_of(nest)
-    holders = agree_on(call, ways_out, comm)
+    holders = agree_on(call, ways_out, comm, None if met is None else met.told)
     rank, node, place = comm.Get_rank(), communicator.ranks_of_node(comm), place_of(comm)
     distributed = {n: v for n, v in arguments.items() if isinstance(v, DistributedArray)}
     stored = stored_arrays(arguments)
@@ -164,12 +186,10 @@ def _run_collectively(
         communicator.agree(comm, lambda: check_aliases(bound, copies))
     check_same_elements(call, copies, holders, ways_out, comm)
     sources: dict[str, Any] = {a.name: copies.get(a.name) for a in bound.arrays}
-    skewed = plan.skew is not None
-    whole_again = [n for n in bound.nest.written if n in distributed and (skewed or write_offsets(bound, n) > 1)]
-    for name in distributed:
-        # Several write offsets leave the last values of some elements with other ranks than their owners, and a skewed
-        # nest leaves every rank with a parallelogram of elements.
-        sources[name] = distributed[name].collect() if name in whole_again else distributed[name]
+    for name, array in distributed.items():
+        # Of several writes to an element in other domains than boxes it is not known which rank's is the last.
+        several = name in bound.nest.written and write_offsets(bound, name) > 1
+        sources[name] = array.collect() if several and not bound.domain.is_box else array
     on_disk = None
     if stored and not bound.domain.is_empty:
         on_disk = WorkOnDisk(bound, plan, stored, task_of(nest, bound, stored), state, ending)
@@ -184,13 +204,16 @@ def _run_collectively(
     outcome = replace(outcome, earlier_sweeps=state.sweeps)
     if calls is not None:
         calls.note_run(outcome.seconds)
+    if met is not None:
+        met.found = Found(bound, plan, calls, place)
     return outcome
 
 
-def _call(nest: PlannedNest, arguments: Mapping[str, Any], values: Mapping[str, Any]) -> Call:
+def call_of(nest: PlannedNest, arguments: Mapping[str, Any], values: Mapping[str, Any]) -> Call:
     """A call as this rank makes it. Where it leaves an argument out, or gives None for it, rank 0's counts."""
     loops = nest.loops
-    names = [n for n, v in values.items() if n not in arguments and (n in loops.arrays or scalar_type(v) is not None)]
+    outside = (n for n in names_from_outside(loops) if n in values and n not in arguments)
+    names = [n for n in outside if n in loops.arrays or scalar_type(values[n]) is not None]
     given = {name: values.get(name) for name in (*loops.parameters, *sorted(names))}
     texts = {n: v.identity if isinstance(v, DistributedArray | StoredArray) else described(v) for n, v in given.items()}
     return Call(
@@ -232,7 +255,7 @@ def agree_on_problem(nest: PlannedNest, arguments: Mapping[str, Any], comm: Any)
     Collective. arguments: {} on other ranks. Raises RefusedError, on every rank the same.
     """
     values = {**global_values(nest.python), **arguments}
-    call, ways_out = _call(nest, arguments, values), ways_out_of(nest)
+    call, ways_out = call_of(nest, arguments, values), ways_out_of(nest)
     holders = agree_on(call, ways_out, comm)
     check_same_elements(call, {n: values[n] for n in call.copies}, holders, ways_out, comm)
 

@@ -27,7 +27,8 @@ from lapwing.loopnest.dependences import Dependence
 from lapwing.machine.machine import Kernel, KernelSample, Quantity
 from lapwing.planner.geometry import Geometry
 from lapwing.planner.inner import choice_by_rule
-from lapwing.runtime.arrays.distributed import DistributedArray, fill
+from lapwing.runtime.arrays.distributed import DistributedArray
+from lapwing.runtime.arrays.parts import fill
 from lapwing.runtime.arrays.storage import LocalArray, allocate, storage_of
 from lapwing.runtime.arrays.transfer import slices
 from lapwing.runtime.binding import native
@@ -465,8 +466,8 @@ def _filled(bound: BoundNest, name: str, block: Box, arguments: Mapping[str, Any
     given = arguments.get(name)
     if isinstance(given, np.ndarray) and given.shape == array.shape and storage.shear is None:
         local.values[...] = given[slices(local.box)]
-    elif isinstance(given, DistributedArray) and given.initial is not None and storage.shear is None:
-        fill(local, local.box, given.initial)
+    elif isinstance(given, DistributedArray) and given.initial is not None:
+        fill(local, given.initial)
     elif np.dtype(array.dtype).kind in "fc":
         local.values[...] = 1.0  # sums and means of ones never become numbers that are slow
         local.values[..., ::3] = 1.5

@@ -16,11 +16,11 @@ from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import ArrayType, BoundNest
 from lapwing.loopnest.binding.scalars import scalar_words
 from lapwing.planner.plan import Plan
+from lapwing.runtime.arrays.layout import written_boxes
 from lapwing.runtime.arrays.shear import shear_of
 from lapwing.runtime.arrays.storage import padded_strides, storage_of
 from lapwing.runtime.binding import native
 from lapwing.runtime.binding.program import RankProgram, rank_program
-from lapwing.runtime.execute import written_boxes
 from lapwing.tiling.faces import Faces
 from lapwing.tiling.partition import Range
 from lapwing.tiling.skewing import skewed_nest

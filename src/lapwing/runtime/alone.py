@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.planner.plan import Plan
+from lapwing.runtime.arrays.layout import written_boxes
 from lapwing.runtime.arrays.shear import Box
 from lapwing.runtime.arrays.storage import LocalArray, allocate, attach, is_crowded, needed_box
 from lapwing.runtime.arrays.transfer import slices
@@ -24,7 +25,6 @@ from lapwing.runtime.execute import (
     runner_of,
     streams,
     tile_library,
-    written_boxes,
 )
 from lapwing.runtime.workspace import Reductions
 from lapwing.tiling.skewing import skewed_nest

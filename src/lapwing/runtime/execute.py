@@ -17,8 +17,9 @@ from lapwing.html import table
 from lapwing.loopnest.binding.bound_nest import ArrayType, BoundNest
 from lapwing.planner.plan import Plan
 from lapwing.runtime.arrays.distributed import DistributedArray
-from lapwing.runtime.arrays.layout import nothing, owner_layout
-from lapwing.runtime.arrays.shear import Box, Shear, element_box, shear_of
+from lapwing.runtime.arrays.layout import nothing, owner_layout, write_offsets, written_boxes, written_elsewhere
+from lapwing.runtime.arrays.parts import HandedOver
+from lapwing.runtime.arrays.shear import Box, Shear, shear_of, skewed_box
 from lapwing.runtime.arrays.storage import LocalArray, Storage, allocate, storage_of
 from lapwing.runtime.arrays.transfer import FIRST_RANK, Region, gather, gather_regions, scatter, scatter_regions
 from lapwing.runtime.binding import native
@@ -35,7 +36,7 @@ from lapwing.runtime.runner import Runner, carry_out, native_options
 from lapwing.runtime.streaming import DiskTables, StreamedArray
 from lapwing.runtime.tuning import Place, Tuning
 from lapwing.runtime.workspace import Workspace
-from lapwing.tiling.faces import Faces, faces_of, loop_offsets
+from lapwing.tiling.faces import Faces, faces_of
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.partition import Range
 from lapwing.tiling.skewing import skewed_nest
@@ -208,6 +209,9 @@ def run_on_ranks(
         raise RunError(share.stopped)
     if on_disk is not None:
         agree(comm, lambda: on_disk.end() if rank == 0 else None)
+    for name in stays:
+        if (handed := handed_over(bound, plan, name, comm.Get_size())) is not None:
+            sources[name].hand_over(handed)
     for name in arrays:
         if name in bound.nest.written and not isinstance(sources[name], DistributedArray | LocalArray):
             collect(bound, plan, arrays[name], sources[name], comm, holders.get(name, FIRST_RANK))
@@ -247,23 +251,40 @@ def _distribute(
     """This rank's part of an array, with the elements of its neighbours that it reads; exported: others may map it."""
     if isinstance(source, LocalArray):
         return source
-    size = comm.Get_size()
-    stores = stores_of(bound, plan, array, size)
-    written = array.name in bound.nest.written
     if isinstance(source, DistributedArray):
-        source.make_on_all_ranks()
-        layout = owner_layout(bound, array.name, plan.partition, size) if written else source.layout
-        if layout is not None:
-            return replace(source.localise([s.box for s in stores], layout, exported), array=array)
-        # Only read, and not distributed by any nest so far.
-        if source.initial is not None:
-            return replace(source.part_to_read([s.box for s in stores]), array=array)
-        source, holders = source.whole, source.holders
-
+        return replace(localise(bound, plan, source, array, exported, comm.Get_size()), array=array)
+    stores = stores_of(bound, plan, array, comm.Get_size())
     own = stores[comm.Get_rank()]
     local = agree(comm, lambda: allocate(array, own.box, exported, own.shear))
     scatter_stores(bound, stores, source, local, comm, holders)
     return local
+
+
+def localise(
+    bound: BoundNest, plan: Plan, source: DistributedArray, array: ArrayType, exported: bool, size: int
+) -> LocalArray:
+    """This rank's part of a distributed array, up to date. Of one that is written the ranks that write its elements own them from
+    now on."""
+    needed = touched_boxes(bound, plan, array, size)
+    if array.name not in bound.nest.written:
+        return source.localise_to_read(needed)
+    return source.localise(needed, owner_layout(bound, array.name, plan.partition, size), exported)
+
+
+def touched_boxes(bound: BoundNest, plan: Plan, array: ArrayType, size: int) -> list[Box]:
+    """The elements that every one of so many ranks touches: of an array that a skewed nest writes sheared ones."""
+    if bound.skew is None or array.name not in bound.nest.written:
+        return [store.box for store in stores_of(bound, plan, array, size)]
+    needed = [skewed_box(bound, array.name, block) for block in _blocks(plan)]
+    return needed + [nothing(array)] * (size - plan.ranks)
+
+
+def handed_over(bound: BoundNest, plan: Plan, name: str, ranks: int) -> HandedOver | None:
+    """What has to be brought to the ranks that own it after a run; None where every rank writes last what it owns."""
+    if write_offsets(bound, name) == 1:
+        return None
+    layout = owner_layout(bound, name, plan.partition, ranks)
+    return HandedOver(written_elsewhere(bound, name, plan.partition, layout))
 
 
 def stores_of(bound: BoundNest, plan: Plan, array: ArrayType, size: int) -> list[Storage]:
@@ -353,17 +374,6 @@ def _written_regions(bound: BoundNest, plan: Plan, array: ArrayType) -> list[Reg
 
 def _blocks(plan: Plan) -> list[tuple[Range, ...]]:
     return [plan.partition.block(rank) for rank in range(plan.ranks)]
-
-
-def written_boxes(bound: BoundNest, name: str, block: Sequence[Range]) -> list[Box]:
-    """The elements iterations of a block write, a box per write offset, in the order in which later ones count.
-
-    Of a skewed nest they are sheared elements.
-    """
-    targets = {loop_offsets(bound, s.target): s.target for s in bound.nest.stores if s.target.array == name}
-    # Of several writes to an element the last iteration's counts, and that is the one with the least offset.
-    ordered = sorted(targets, key=lambda o: [k for k in o if k is not None], reverse=True)
-    return [element_box(bound, targets[offsets], block) for offsets in ordered]
 
 
 @lru_cache(maxsize=64)

@@ -53,6 +53,12 @@ def join_neighbours(
     """
     from mpi4py import MPI
 
+    for channels, count in (
+        (program.c.outgoing_channels, program.c.outgoing),
+        (program.c.incoming_channels, program.c.incoming),
+    ):
+        for k in range(count):
+            channels[k].there = None  # of an earlier run
     exported = comm.allgather(_exported(arrays, written) if program.c.apart else None)
     on_node = ranks_of_node(comm)
     neighbours = Neighbours({}, [])

@@ -159,14 +159,9 @@ def _distribute(
     written = name in plan.distribution.phased.written
     boxes = [faces.needed_box(name, r) for r in range(plan.ranks)] + [nothing(array)] * (size - plan.ranks)
     if isinstance(source, DistributedArray):
-        source.make_on_all_ranks()
-        layout = _layout(plan, name, size) if written else source.layout
-        if layout is not None:
-            return replace(source.localise(boxes, layout, exported and written), array=array)
-        # Only read, and not distributed so far.
-        if source.initial is not None:
-            return replace(source.part_to_read(boxes), array=array)
-        source = source.whole
+        if written:
+            return replace(source.localise(boxes, _layout(plan, name, size), exported), array=array)
+        return replace(source.localise_to_read(boxes), array=array)
     local: LocalArray = agree(comm, lambda: allocate(array, boxes[comm.Get_rank()], exported and written))
     scatter(source, boxes, local, comm, holders.get(name, FIRST_RANK))
     return local

@@ -39,17 +39,19 @@ from lapwing.planner.choose import make_plan
 from lapwing.planner.plan import ENGINES
 from lapwing.runtime.alone import run_alone
 from lapwing.runtime.arrays import storage
+from lapwing.runtime.arrays.layout import write_offsets
 from lapwing.runtime.mpi import communicator
 from lapwing.runtime.tuning import Tuning, allowed_cpus
 
 RUNS = 3  # cuts tried on one compiled nest
+CALLS = 4  # on arrays that stay distributed: with another cut first, and then alike
 RAISES = object()  # what is expected of a nest whose plain loop raises
 
 
 @dataclass(frozen=True)
 class Manner:
     """How a run is carried out beyond how it is cut. ``without_segments``: ranks whose memory others cannot map; ``kept``:
-    the nest is called twice, on arrays that stay distributed in between; ``everywhere``: every rank passes the arrays;
+    the nest is called several times, on arrays that stay distributed in between; ``everywhere``: every rank passes the arrays;
     ``created``: every rank makes its part of those that stay distributed; ``on_disk``: some arrays are there.
     """
 
@@ -185,11 +187,12 @@ class Leader:
                 self.together(case, module, path, (choice,), manner, RAISES)
             assume(False)
         self.count["run"] += 1
-        twice = self.after_two_calls(case, module) if any(manner.kept for _, manner in cuts) else None
+        after = self.after_calls(case, module) if any(manner.kept for _, manner in cuts) else None
         for k, (choice, manner) in enumerate(cuts):
             (self.directory / "current.py").write_text(f"{case}\n# {cuts[: k + 1]}\n")
-            if manner.kept and twice is not None:
-                self.together(case, module, path, (cuts[k - 1][0], choice), manner, (twice, None))
+            if manner.kept and after is not None:
+                calls = (cuts[k - 1][0], *[choice] * (CALLS - 1))
+                self.together(case, module, path, calls, manner, (after, None))
             else:
                 self.together(case, module, path, (choice,), replace(manner, kept=False, created=False), expected)
 
@@ -235,19 +238,19 @@ class Leader:
         self.compare(arguments, outcome.results, expected)
         return True
 
-    def after_two_calls(self, case: Case, module: ModuleType) -> dict[str, object] | None:
-        """The arguments after the nest was called twice; None where the second call raises or casts what does not fit."""
+    def after_calls(self, case: Case, module: ModuleType) -> dict[str, object] | None:
+        """The arguments after all calls; None where one of them raises or casts what does not fit."""
         arguments = case.arguments()
         nest = module.nest
         try:
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.filterwarnings("error", "invalid value encountered in cast")
-                nest.python(**arguments)
+            for _ in range(CALLS):
                 alone = {n: np.array(v) if isinstance(v, np.ndarray) else v for n, v in arguments.items()}
-                nest.python(**arguments)
-            bound = nest.bind(alone)
-            plan = make_plan(bound, nest.dependences, 1, nest.wishes())
-            run_alone(bound, plan, {a.name: {**vars(module), **alone}[a.name] for a in bound.arrays}, None)
+                with np.errstate(all="ignore"), warnings.catch_warnings():
+                    warnings.filterwarnings("error", "invalid value encountered in cast")
+                    nest.python(**arguments)
+                bound = nest.bind(alone)
+                plan = make_plan(bound, nest.dependences, 1, nest.wishes())
+                run_alone(bound, plan, {a.name: {**vars(module), **alone}[a.name] for a in bound.arrays}, None)
         except (ArithmeticError, ValueError, IndexError, TypeError, RuntimeWarning, lw.LapwingError):
             return None
         return arguments
@@ -269,6 +272,8 @@ class Leader:
         arrays = {name: distributed(arguments[name], manner) if manner.kept else arguments[name] for name in names}
         arrays |= opened(order)
         refusal, value, raised = None, None, None
+        moved = communicator.known(communicator.world()).moved
+        before = moved.copy()
         try:
             value = carry_out(order, module, 0, arrays)
         except lw.RefusedError as error:
@@ -276,6 +281,7 @@ class Leader:
         except lw.RunError as error:
             raised = error
         if manner.kept:
+            self.check_distributed(module.nest, case, moved - before)
             arguments.update({name: array.numpy() for name, array in arrays.items()})
         elif manner.everywhere:
             mine = as_bytes({name: arguments[name] for name in in_memory})
@@ -306,6 +312,13 @@ class Leader:
             self.count["along time"] += plan.mapping is None
             self.count["skewed"] += plan.skew is not None
         self.compare(arguments, {} if manner.kept else by_name(module.nest, value), expected)
+
+    def check_distributed(self, nest: Any, case: Case, moved: Counter[str]) -> None:
+        """Arrays are given to the ranks once, and never brought together."""
+        bound = nest.bind(case.arguments())
+        if bound.domain.is_box or all(write_offsets(bound, name) == 1 for name in bound.nest.written):
+            assert moved["gathered"] == 0, f"brought together in {CALLS} calls: {moved}"
+            assert moved["scattered"] <= len(case.arrays), f"distributed more than once: {moved}"
 
     def refused_on_disk(
         self, case: Case, module: ModuleType, choice: Choice, on_disk: OnDisk, error: lw.RefusedError

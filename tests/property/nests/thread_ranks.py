@@ -18,12 +18,12 @@ from lapwing.codegen.tile import tile_source
 from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.planner.plan import Plan
+from lapwing.runtime.arrays.layout import written_boxes
 from lapwing.runtime.arrays.shear import Box, shear_of
 from lapwing.runtime.arrays.storage import LocalArray, allocate, storage_of
 from lapwing.runtime.arrays.transfer import slices
 from lapwing.runtime.binding import native
 from lapwing.runtime.binding.program import rank_program
-from lapwing.runtime.execute import written_boxes
 from lapwing.runtime.streaming import StreamedArray
 from lapwing.runtime.workspace import Workspace
 from lapwing.store.array import StoredArray

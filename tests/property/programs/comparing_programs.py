@@ -53,6 +53,40 @@ def compare(case: RandomProgram, nest: lw.Nest) -> str:
     return "same"
 
 
+def compare_distributed(case: RandomProgram, nest: lw.Nest) -> str:
+    """The same on ranks with DistributedArrays, of which the driver may take views for all that stands there: that is refused."""
+    given = [
+        lw.from_function(lambda *at, a=a: a[at], a.shape, a.dtype) if isinstance(a, np.ndarray) else a
+        for a in case.arguments()
+    ]
+    expected = case.arguments()
+    right = run(nest.python, expected)
+    try:
+        found = run(nest, tuple(given))
+    except lw.RefusedError:
+        return "distributed, refused"
+    except ValueError as error:
+        if "read-only" not in str(error):
+            raise
+        return "distributed, refused"
+    except lw.RunError:
+        assert isinstance(right, type), "it stops, plain Python does not"
+        return "distributed, stops"
+    if isinstance(right, type):
+        assert found is right, f"{found!r}, expected {right}"
+        return "distributed, raises"
+    check_same("returned", _plain(found), right)
+    for name, here, there in zip("uvwsx", given, expected, strict=False):
+        check_same(name, _plain(here), there)
+    return "distributed, same"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    return np.asarray(value) if isinstance(value, lw.DistributedArray) else value
+
+
 def check_same(name: str, found: Any, expected: Any) -> None:
     if isinstance(expected, tuple):
         assert isinstance(found, tuple)

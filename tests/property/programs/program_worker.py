@@ -10,11 +10,13 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from comparing_programs import compare, load
+from comparing_programs import compare, compare_distributed, load
 from random_programs import random_program
 
 from lapwing.planner.plan import ENGINES
 from lapwing.runtime.mpi import communicator
+
+_DISTRIBUTED = 2  # every second program runs with distributed arrays as well
 
 
 def main() -> None:
@@ -28,7 +30,10 @@ def main() -> None:
         comm.Barrier()
         engine = ENGINES[seed % len(ENGINES)]
         try:
-            found[compare(case, load(path).program.using(engine=engine))] += 1
+            program = load(path).program.using(engine=engine)
+            found[compare(case, program)] += 1
+            if seed % _DISTRIBUTED == 0:
+                found[compare_distributed(case, program)] += 1
         except Exception as error:
             error.add_note(f"seed {seed}, engine {engine}, rank {comm.Get_rank()}:\n{case.source}")
             raise

@@ -20,9 +20,9 @@ from random_nests import SWEEP_NAMES, Case
 
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.planner.plan import Plan
+from lapwing.runtime.arrays.layout import written_boxes
 from lapwing.runtime.arrays.shear import Box, shear_of
 from lapwing.runtime.arrays.storage import Storage, storage_of
-from lapwing.runtime.execute import written_boxes
 from lapwing.tiling.faces import Channel, Faces, Message
 from lapwing.tiling.skewing import skewed_nest
 

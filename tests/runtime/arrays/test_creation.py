@@ -35,7 +35,7 @@ from randomness import THOROUGHLY, rounds
 
 import lapwing as lw
 from lapwing.planner.plan import ENGINES
-from lapwing.runtime.arrays import distributed
+from lapwing.runtime.arrays import parts
 from lapwing.runtime.arrays.layout import layout_of_blocks, rows_layout
 
 SECONDS = scaled(120)
@@ -61,7 +61,7 @@ def plain(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
 def no_elements_travel() -> Any:
     travelling = AssertionError("elements came from another rank")
     return mock.patch.multiple(
-        distributed, exchange=mock.Mock(side_effect=travelling), scatter=mock.Mock(side_effect=travelling)
+        parts, Exchange=mock.Mock(side_effect=travelling), scatter=mock.Mock(side_effect=travelling)
     )
 
 
@@ -110,7 +110,7 @@ def arrays_that_are_only_read_are_made_once() -> None:
 
     u, v, expected = lw.from_function(counted, (20, 9)), lw.zeros((20, 9)), np.zeros((20, 9))
     for _ in range(3):
-        with mock.patch.object(distributed, "scatter", side_effect=AssertionError("elements came from rank 0")):
+        with mock.patch.object(parts, "scatter", side_effect=AssertionError("elements came from rank 0")):
             only_read(u, v)
         only_read.python(plain((20, 9)), expected)
     assert len(calls) == 1

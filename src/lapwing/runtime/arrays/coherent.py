@@ -33,6 +33,7 @@ _WITHOUT_ARRAYS = (
     range,
     types.ModuleType,
     np.ufunc,
+    DistributedArray,
 )
 _MOST_LOOKED_THROUGH = 1000  # elements of a list or tuple
 
@@ -43,11 +44,9 @@ class _Copy:
     def __init__(self, values: Array, comm: Any) -> None:
         self.owner = _owner(values)
         self.values = values[...]  # no object of the program's, so that _is_forgotten can count
+        self.place = _place(values)
         self.parts = DistributedArray.everywhere(self.values, comm)
         self.is_behind = False
-
-    def is_of(self, values: Array) -> bool:
-        return _place(values) == _place(self.values)
 
     def meets(self, values: Array) -> bool:
         """Whether they have elements in common."""
@@ -111,8 +110,9 @@ class Coherence:
 
     def _copy_of(self, values: Array) -> _Copy:
         """The array's copy. No two of those that are kept have elements in common."""
+        place = _place(values)
         for copy in self._copies:
-            if copy.is_of(values):
+            if copy.place == place:
                 return copy
         self._look_at(values)
         self._copies.append(_Copy(values, self._comm))

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lapwing.errors import RefusedError, RunError
-from lapwing.runtime.arrays.distributed import DistributedArray, InitialValues, OwnBlock, agreement_put_off
+from lapwing.runtime.arrays.distributed import DistributedArray, agreement_put_off
 from lapwing.runtime.arrays.meeting import Call, agree_on
+from lapwing.runtime.arrays.parts import InitialValues, OwnBlock
 from lapwing.runtime.arrays.shear import Box
 from lapwing.runtime.arrays.transfer import sides, slices
 

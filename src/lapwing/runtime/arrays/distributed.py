@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,53 +13,21 @@ import numpy.typing as npt
 from lapwing.errors import RefusedError
 from lapwing.html import table
 from lapwing.loopnest.binding.bound_nest import ArrayType
-from lapwing.runtime.arrays.elements import Elements
-from lapwing.runtime.arrays.layout import Layout, layout_of_blocks, nothing, rows_layout
-from lapwing.runtime.arrays.meeting import Call, agree_on, check_same_elements, described, is_plain
+from lapwing.runtime.arrays.exchange import Exchange, elements_of, put_elements
+from lapwing.runtime.arrays.layout import layout_of_blocks, nothing, rows_layout
+from lapwing.runtime.arrays.meeting import Call, agree_on, check_same_elements, described, is_plain, tell
+from lapwing.runtime.arrays.parts import InitialValues, OwnBlock, Parts
 from lapwing.runtime.arrays.saving import SavedFile
 from lapwing.runtime.arrays.shear import Box
-from lapwing.runtime.arrays.storage import LocalArray, allocate
-from lapwing.runtime.arrays.transfer import (
-    FIRST_RANK,
-    exchange,
-    gather,
-    pieces,
-    replicate,
-    scatter,
-    sides,
-    slices,
-)
+from lapwing.runtime.arrays.storage import LocalArray
+from lapwing.runtime.arrays.transfer import sides, slices
 from lapwing.runtime.mpi import communicator
 from lapwing.tiling.boxes import intersection
-
-_MADE_AT_ONCE = 4 << 20  # bytes: what functions of indices make beside it is several times as large
 
 _WAYS_OUT = "Pass the same array on every rank, or None on all ranks but rank 0; comm=lw.SELF makes an array of each rank's own."
 
 
-@dataclass(frozen=True)
-class InitialValues:
-    """What the elements of an array are at first: ``fill`` gives those of a box. text: in words, the same on every rank.
-
-    of_file: whether they are read from a file, which may change."""
-
-    text: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    fill: Callable[[Box], npt.NDArray[Any]]
-    of_file: bool = False
-
-
-@dataclass(frozen=True)
-class OwnBlock:
-    """This rank's block of an array. start: the index of its first element; None where blocks lie behind each other along
-    the first axis, in the order of the ranks."""
-
-    values: npt.NDArray[Any]
-    start: tuple[int, ...] | None
-
-
-class DistributedArray(Elements):
+class DistributedArray(Parts):
     """An array that nests leave distributed over the ranks of an MPI run.
 
     values: the whole NumPy array; on ranks other than the first None, or an equal one. comm: the ranks, an mpi4py
@@ -69,24 +36,15 @@ class DistributedArray(Elements):
     ``zeros``, ``full``, ``from_function``, ``from_local`` and ``load`` make arrays that no rank has whole.
 
     Creating it, passing it to a nest, ``numpy()``, ``save()``, indexing and computing with it are collective: all ranks do them
-    in the same order. It is distributed by the first nest that uses it, and again only when a nest needs another distribution. A
-    nest that is skewed, or writes at several offsets, takes the arrays it writes from rank 0 and brings them back there in every
-    call. What is indexed or computed with is brought together on every rank, and kept there until a nest writes to it.
+    in the same order. It is distributed by the first nest that uses it, and again only when a nest needs another distribution.
+    What NumPy computes element by element is computed on the ranks' parts and is distributed as well; sums, norms and extrema
+    come from the parts (floating-point sums in the order of the ranks); indices and slices are sent to all ranks. Anything else
+    is computed with all elements, which are brought together on every rank and kept there until a nest writes to the array.
     """
 
     def __init__(self, values: npt.NDArray[Any] | InitialValues | OwnBlock | None, *, comm: Any = None) -> None:
-        self._comm: Any = _ranks(comm)
-        self._name: str | None = None  # once all ranks have agreed on the array
-        # One of these says where the elements are: whole, not made yet, this rank's block, or a part on every rank.
-        self._whole: npt.NDArray[Any] | None = None
-        self._initial: InitialValues | None = None
-        self._block: OwnBlock | None = None
-        self._layout: Layout | None = None
-        self._local: LocalArray | None = None
-        # Ranks may differ in whether they have made their parts; what was made of an array that is only read.
-        self._may_differ = False
-        self._is_everywhere = False  # whole on every rank
-        self._read: tuple[tuple[Box, ...], LocalArray] | None = None
+        self._comm = _ranks(comm)
+        self._begin_without_elements()
         self.dtype: np.dtype[Any] = np.dtype(np.float64)
         self.shape: tuple[int, ...] = ()
         if isinstance(values, InitialValues):
@@ -96,7 +54,6 @@ class DistributedArray(Elements):
         else:
             self._whole = values.values if isinstance(values, OwnBlock) else values
         given = self._initial or self._whole
-        self._unfit: str | None = None  # what was passed in place of an array
         if isinstance(given, InitialValues | np.ndarray):
             self.dtype, self.shape = np.dtype(given.dtype.name), given.shape
         else:
@@ -113,12 +70,6 @@ class DistributedArray(Elements):
         if unfit is not None:
             raise RefusedError(f"DistributedArray: rank 0 passed {unfit}, expected a NumPy array.")
 
-    def _refuse_for_now(self) -> NoReturn:
-        raise RefusedError(
-            "DistributedArray: the ranks agree on what a problem creates once it has returned on all of them. Until then there "
-            "are only local and owned, but not of from_local."
-        )
-
     def __repr__(self) -> str:
         return f"<DistributedArray {self.dtype} of shape {self.shape}, {self._place()}>"
 
@@ -127,18 +78,9 @@ class DistributedArray(Elements):
         rows = [("dtype", str(self.dtype)), ("shape", " × ".join(map(str, self.shape))), ("where", self._place())]
         if self._layout is not None and self._comm is not None:
             own = ", ".join(f"{low}:{high}" for low, high in self._layout.owned[self._comm.Get_rank()])
-            rows.append((f"rank {self._comm.Get_rank()} owns", f"[{own}]"))
+            sheared = "" if self._layout.shear is None else " of sheared indices"
+            rows.append((f"rank {self._comm.Get_rank()} owns", f"[{own}]{sheared}"))
         return table("DistributedArray", rows)
-
-    def _place(self) -> str:
-        if self._comm is None:
-            return "in this process"
-        if self._initial is not None:
-            return "not made yet"
-        if self._layout is None:
-            return "whole on rank 0"
-        parts = "x".join(str(len(cuts) - 1) for cuts in self._layout.cuts)
-        return f"distributed {parts} over {len(self._layout.owned)} ranks"
 
     def agree(self) -> None:
         """See that all ranks create the same array. Collective; the constructor's last step, unless that is put off."""
@@ -184,36 +126,21 @@ class DistributedArray(Elements):
     def everywhere(values: npt.NDArray[Any], comm: Any) -> DistributedArray:
         """Around an array that every rank of comm (mpi4py, Lapwing's own) has whole, with the same elements: nothing is said
         between them, nor is it looked at. All ranks make it, in the same order."""
-        made = DistributedArray.__new__(DistributedArray)
-        made._comm, made._whole, made._is_everywhere = comm, values, True
-        made._initial = made._block = made._layout = made._local = made._read = made._unfit = None
-        made._may_differ = False
-        made.dtype, made.shape = np.dtype(values.dtype.name), values.shape
-        known = communicator.known(comm)
-        known.arrays += 1
-        made._name = f"DistributedArray {known.arrays}"
+        made = DistributedArray._named(comm, values.dtype, values.shape)
+        made._whole, made._is_everywhere = values, True
         made._described = described(values)
         return made
 
-    def bring_everywhere(self, values: npt.NDArray[Any]) -> None:
-        """Give up the distribution: all elements in an array of every rank's, to be kept there. Collective."""
-        self.make_on_all_ranks()
-        if self._layout is not None:
-            assert self._local is not None
-            gather(self._local, self._layout.owned, values, self._comm, frozenset(range(self._comm.Get_size())))
-        elif not self._is_everywhere:
-            replicate(self._gathered(), values, self._comm)
-        self._whole, self._is_everywhere = values, True
-        self._layout = self._local = self._initial = self._read = None
-
-    @property
-    def holders(self) -> frozenset[int]:
-        """The ranks that have the array whole, while it is not distributed."""
-        return frozenset(range(self._comm.Get_size())) if self._is_everywhere else FIRST_RANK
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
+    @staticmethod
+    def _named(comm: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> DistributedArray:
+        """An array without elements so far, which all ranks make, in the same order."""
+        made = DistributedArray.__new__(DistributedArray)
+        made._comm, made.dtype, made.shape = comm, np.dtype(dtype.name), shape
+        made._begin_without_elements()
+        known = communicator.known(comm)
+        known.arrays += 1
+        made._name = f"DistributedArray {known.arrays}"
+        return made
 
     @property
     def owned(self) -> tuple[slice, ...]:
@@ -227,6 +154,7 @@ class DistributedArray(Elements):
     def local(self) -> npt.NDArray[Any]:
         """The elements this rank owns, a view into its memory. Not collective. It stays valid until the array is used again."""
         own = self._owned_box()
+        self._together = None  # it may be written to
         if self._local is not None:
             return self._local.view(own)
         whole = self.whole
@@ -239,32 +167,13 @@ class DistributedArray(Elements):
             self._refuse_for_now()
         self._make()
         if self._layout is not None:
+            if self._layout.shear is not None:
+                raise RefusedError(
+                    f"DistributedArray of shape {self.shape}: since a nest whose loops are skewed has written it, ranks own "
+                    "parallelograms of it; local and owned are boxes. Call redistribute() on all ranks first."
+                )
             return self._layout.owned[self._comm.Get_rank()]
         return self._everything if self._comm.Get_rank() == 0 else nothing(self._type)
-
-    @property
-    def _everything(self) -> Box:
-        return tuple((0, n) for n in self.shape)
-
-    @property
-    def _type(self) -> ArrayType:
-        return ArrayType("", self.dtype.name, self.shape)
-
-    def _make(self) -> None:
-        """Make this rank's rows, where no nest has said yet what it needs."""
-        if self._initial is None:
-            return
-        layout = rows_layout(self.shape, self._comm.Get_size())
-        own = layout.owned[self._comm.Get_rank()]
-        local = allocate(self._type, own)
-        fill(local, own, self._initial)
-        self._local, self._layout, self._initial, self._read = local, layout, None, None
-
-    def make_on_all_ranks(self) -> None:
-        """Where some rank has made its part of the array, all do. Collective."""
-        if self._may_differ and self._comm.allreduce(int(self._initial is None)):
-            communicator.agree(self._comm, self._make)
-            self._may_differ = False
 
     def together(self) -> npt.NDArray[Any]:
         """All elements on every rank, where they are kept until a nest writes to the array. Collective."""
@@ -273,10 +182,23 @@ class DistributedArray(Elements):
             assert whole is not None
             return whole
         if not self._is_everywhere:
-            agree_on(Call(f"{self.name}, brought together"), "", self._comm)
-            self.bring_everywhere(communicator.agree(self._comm, lambda: np.empty(self.shape, self.dtype)))
+            call = Call(f"{self.name}, brought together")
+            told = tell(call.digest, True, int(self._together is not None), call.name, self._comm)
+            agree_on(call, "", self._comm, told)
+            if not told[:, -1].all():
+                self._together = self._brought_together()
+            assert self._together is not None
+            return self._together
         assert self._whole is not None
         return self._whole
+
+    def _brought_together(self) -> npt.NDArray[Any]:
+        self.make_on_all_ranks()
+        if self._initial is not None:
+            return communicator.agree(self._comm, self._made_whole)
+        values = communicator.agree(self._comm, lambda: np.empty(self.shape, self.dtype))
+        self._bring(values)
+        return values
 
     def replace(self, values: npt.NDArray[Any]) -> None:
         """Take these elements in the place of its own; the same on every rank. Collective."""
@@ -284,8 +206,97 @@ class DistributedArray(Elements):
             self.together()[...] = values
             return
         self._whole, self._is_everywhere = values, True
-        self._layout = self._local = self._initial = self._read = None
+        self._forget_parts()
         self._may_differ = False
+
+    # -- what every rank computes of its part (Elements) --------------------------------------------------------------------
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several ranks have parts of it, or will have."""
+        return self._comm is not None and not self._is_everywhere and bool(self.shape)
+
+    def begin(self, what: str) -> None:
+        """See that all ranks compute the same, of their parts. Collective."""
+        agree_on(Call(f"{what} of {self.name}"), "", self._comm)
+        self._make_parts()
+
+    def own_elements(self, of: Any) -> npt.NDArray[Any]:
+        """This rank's elements; or those of another array in their places, distributed or of NumPy. Not to be written to.
+        Collective, after ``begin``."""
+        assert self._layout is not None
+        part = self._layout.part(self._comm.Get_rank())
+        if isinstance(of, DistributedArray):
+            local = self._local if of is self else of._in_parts_of(self)
+            assert local is not None
+        elif part.shear is None:
+            found: npt.NDArray[Any] = of[slices(part.box)]
+            return found
+        else:
+            local = LocalArray(ArrayType("", of.dtype.name, of.shape), self._everything, np.ascontiguousarray(of))
+        return elements_of(local, part)
+
+    def _in_parts_of(self, other: DistributedArray) -> LocalArray:
+        """This rank's memory of the elements that another array's parts have."""
+        if self._comm is not other._comm:
+            own, others = map(communicator.described, (self._comm, other._comm))
+            raise RefusedError(f"DistributedArrays of {own} and of {others}: expected the same comm= of both.")
+        self._make_parts()
+        assert self._layout is not None
+        assert other._layout is not None
+        if self._layout == other._layout:
+            assert self._local is not None
+            return self._local
+        if None not in (self._layout.shear, other._layout.shear) and self._layout.shear != other._layout.shear:
+            self._to_rows()
+        part = other._layout.part(self._comm.Get_rank())
+        local = self._allocate(part.box, False, part.shear)
+        assert self._local is not None
+        Exchange(self._local, local, self._owned_parts, other._owned_parts, self._comm)()
+        return local
+
+    def agreed(self, action: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """What an action gives; an error of some ranks on all of them. Collective."""
+        return communicator.agree(self._comm, action)
+
+    def of_own(self, values: npt.NDArray[Any]) -> DistributedArray:
+        """An array of other elements, of which this rank has as many: values. Collective."""
+        assert self._layout is not None
+        made = DistributedArray._named(self._comm, values.dtype, self.shape)
+        part = self._layout.part(self._comm.Get_rank())
+        made._layout, made._local = self._layout, made._allocate(part.box, False, part.shear)
+        put_elements(made._local, part, values)
+        return made
+
+    def take_own(self, values: npt.NDArray[Any]) -> None:
+        """Take other elements in the place of this rank's."""
+        assert self._layout is not None
+        assert self._local is not None
+        put_elements(self._local, self._layout.part(self._comm.Get_rank()), values)
+        self._together = None
+
+    def from_all(self, value: Any) -> list[Any]:
+        """What every rank gives, by rank. Collective."""
+        found: list[Any] = self._comm.allgather(value)
+        return found
+
+    def on_all_ranks(self, box: Box, what: str) -> npt.NDArray[Any]:
+        """The elements of a box, on every rank. what: is asked for. Collective."""
+        agree_on(Call(f"{self.name}{what}"), "", self._comm)
+        return self.part([box] * self._comm.Get_size()).view(box)
+
+    def put(self, box: Box, values: npt.NDArray[Any]) -> bool:
+        """Take these elements of a box, the same on every rank, where ranks own boxes. Collective."""
+        agree_on(Call(f"elements {box} of {self.name} set"), "", self._comm)
+        self._make_parts()
+        assert self._layout is not None
+        assert self._local is not None
+        if self._layout.shear is not None:
+            return False
+        if (own := intersection(box, self._owned_box())) is not None:
+            self._local.view(own)[...] = LocalArray(self._type, box, values).view(own)
+        self._together = None
+        return True
 
     def numpy(self) -> npt.NDArray[Any] | None:
         """The whole array on rank 0, None on the others. Collective. The distribution stays as it is."""
@@ -293,6 +304,16 @@ class DistributedArray(Elements):
             return self.whole
         agree_on(Call(f"{self.name}.numpy()"), "", self._comm)
         return self._gathered()
+
+    def redistribute(self) -> None:
+        """Give every rank a box of it, rows of equal number. Collective.
+
+        Nests do without: it is for ``local`` and ``owned`` after a nest whose loops are skewed, which leaves parallelograms.
+        """
+        if self._comm is None:
+            return
+        agree_on(Call(f"{self.name}.redistribute()"), "", self._comm)
+        self._to_rows()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the array to a .npy file in a folder that all ranks share, each its own part. Collective.
@@ -314,7 +335,8 @@ class DistributedArray(Elements):
         same = "Save to the same file from every rank."
         agree_on(Call(f"{self.name}.save()", values=(("path", repr(name)),)), same, self._comm)
         self.make_on_all_ranks()
-        part = communicator.agree(self._comm, self._to_save)
+        sheared = self._layout is not None and self._layout.shear is not None
+        part = self._rows() if sheared else communicator.agree(self._comm, self._to_save)
         self._may_differ = self._initial is not None
         steps = SavedFile(name, self._comm.Get_rank() == 0, self._type, *part)
         try:
@@ -333,131 +355,10 @@ class DistributedArray(Elements):
         # A file may be replaced by the one that is written: it is read before.
         return self._owned_box(), LocalArray(self._type, self._owned_box(), self.local).view
 
-    def _gathered(self) -> npt.NDArray[Any] | None:
-        self.make_on_all_ranks()
-        first = self._comm.Get_rank() == 0
-        if self._initial is not None:
-            return communicator.agree(self._comm, lambda: self._made_whole() if first else None)
-        if self._layout is not None:
-            whole = communicator.agree(self._comm, lambda: np.empty(self.shape, self.dtype) if first else None)
-            assert self._local is not None
-            gather(self._local, self._layout.owned, whole, self._comm)
-            return whole
-        return self._whole if first else None
-
-    def _made_whole(self) -> npt.NDArray[Any]:
-        whole = np.empty(self.shape, self.dtype)
-        assert self._initial is not None
-        fill(LocalArray(self._type, self._everything, whole), self._everything, self._initial)
-        return whole
-
-    # -- used by the runtime ---------------------------------------------------------------------------------------------
-
-    @property
-    def comm(self) -> Any:
-        """Lapwing's own communicator for the array's ranks (mpi4py); None where it is one rank's alone."""
-        return self._comm
-
-    @property
-    def name(self) -> str:
-        """By what the ranks know the array. Raises RefusedError where they have yet to agree on it."""
-        if self._name is None:
-            self._refuse_for_now()
-        return self._name
-
-    @property
-    def identity(self) -> str:
-        """What tells the array from the others of its ranks, the same on all of them."""
-        return f"{self.name} of {self.dtype}, shape {self.shape}"
-
-    @property
-    def layout(self) -> Layout | None:
-        return self._layout
-
-    @property
-    def initial(self) -> InitialValues | None:
-        """What its elements will be, as long as they are nowhere. The same on every rank after ``make_on_all_ranks``."""
-        return self._initial
-
-    @property
-    def whole(self) -> npt.NDArray[Any] | None:
-        """The wrapped array, on rank 0 while it is not distributed."""
-        if self._comm is None and self._initial is not None:
-            self._whole, self._initial = self._made_whole(), None
-        return self._whole
-
-    def collect(self) -> npt.NDArray[Any] | None:
-        """Give up the distribution: the whole array on rank 0, to be kept there. Collective."""
-        self._whole, self._is_everywhere = self._gathered(), False
-        self._layout = self._local = self._initial = self._read = None
-        self._may_differ = False
-        return self._whole
-
-    def part(self, needed: Sequence[Box]) -> LocalArray:
-        """The elements of this rank's box in memory of their own; who owns what stays as it is. Collective.
-
-        needed: every rank's box.
-        """
-        self.make_on_all_ranks()
-        own = needed[self._comm.Get_rank()]
-        local = self._allocate(own, exported=False)
-        if self._initial is not None:
-            self._fill(local, own)
-        elif self._layout is not None:
-            assert self._local is not None
-            exchange(self._local, local, self._layout.owned, needed, self._comm)
-        else:
-            scatter(self._whole, needed, local, self._comm, self.holders)
-        return local
-
-    def part_to_read(self, needed: Sequence[Box]) -> LocalArray:
-        """As ``part``, of an array that is not made yet: kept for other calls that need the same. Nobody writes to it."""
-        boxes = tuple(needed)
-        if self._read is None or self._read[0] != boxes:
-            self._read = boxes, self.part(boxes)
-        return self._read[1]
-
-    def localise(self, needed: Sequence[Box], layout: Layout, exported: bool = False) -> LocalArray:
-        """This rank's memory for a run: its owned and needed elements, all up to date. Collective.
-
-        needed: the box every rank touches. layout: who owns what from now on. exported: other ranks want to map it.
-        """
-        rank = self._comm.Get_rank()
-        boxes = [_hull(a, b) for a, b in zip(needed, layout.owned, strict=True)]
-        self.make_on_all_ranks()
-        if self._layout is None:
-            local = self._allocate(boxes[rank], exported)
-            if self._initial is not None:
-                self._fill(local, boxes[rank])
-            else:
-                scatter(self._whole, boxes, local, self._comm, self.holders)
-            self._whole = self._initial = self._read = None
-            self._may_differ = self._is_everywhere = False
-        else:
-            assert self._local is not None
-            local = self._local
-            same = self._layout == layout
-            # Collective: where one rank needs other memory, all take part.
-            unfit = not same or not _contains(local.box, boxes[rank]) or (exported and local.segment is None)
-            if self._comm.allreduce(int(unfit)):
-                local = self._allocate(_hull(boxes[rank], local.box) if same else boxes[rank], exported)
-            exchange(self._local, local, self._layout.owned, boxes, self._comm)
-        self._local, self._layout = local, layout
-        return local
-
-    def _allocate(self, box: Box, exported: bool) -> LocalArray:
-        return communicator.agree(self._comm, lambda: allocate(self._type, box, exported))
-
-    def _fill(self, local: LocalArray, box: Box) -> None:
-        initial = self._initial
-        assert initial is not None
-        communicator.agree(self._comm, lambda: fill(local, box, initial))
-
-
-def fill(local: LocalArray, box: Box, initial: InitialValues) -> None:
-    """Make the elements of a box, in pieces."""
-    for piece in pieces(box, local.array.itemsize, _MADE_AT_ONCE):
-        local.view(piece)[...] = initial.fill(piece)
+    def _rows(self) -> tuple[Box, Callable[[Box], npt.NDArray[Any]]]:
+        """The same where ranks own parallelograms: rows, of which it makes a copy. Collective."""
+        boxes = rows_layout(self.shape, self._comm.Get_size()).owned
+        return boxes[self._comm.Get_rank()], self.part(boxes).view
 
 
 _awaiting: list[DistributedArray] | None = None
@@ -478,17 +379,3 @@ def _ranks(comm: Any) -> Any:
     if _awaiting is not None and comm is not None and comm is not communicator.SELF:
         raise RefusedError("DistributedArray: comm= is not for a nest's problem: its arrays are those of all ranks.")
     return communicator.ranks_for(comm, "DistributedArray")
-
-
-def _hull(a: Box, b: Box) -> Box:
-    if intersection(a, a) is None:
-        return b
-    if intersection(b, b) is None:
-        return a
-    return tuple((min(x[0], y[0]), max(x[1], y[1])) for x, y in zip(a, b, strict=True))
-
-
-def _contains(outer: Box, inner: Box) -> bool:
-    if intersection(inner, inner) is None:
-        return True
-    return all(o[0] <= i[0] and i[1] <= o[1] for o, i in zip(outer, inner, strict=True))

@@ -9,17 +9,29 @@ from typing import Any
 
 from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.bound_nest import ArrayType, BoundNest
-from lapwing.runtime.arrays.shear import Box
+from lapwing.runtime.arrays.shear import Box, Shear, element_box, shear_of
+from lapwing.runtime.arrays.storage import Storage
+from lapwing.tiling.boxes import difference, volume
 from lapwing.tiling.faces import loop_offsets
-from lapwing.tiling.partition import Partition, in_direction
+from lapwing.tiling.partition import Partition, Range, in_direction
+
+_MOST_READ_TWICE = 2  # times the array, that all ranks together read of one that is cut
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which rank owns which elements: cut points along every axis, and every rank's box."""
+    """Which rank owns which elements: cut points along every axis, and every rank's box.
+
+    With a ``shear`` they are of sheared indices, and what lies in a box and in the array is a parallelogram.
+    """
 
     cuts: tuple[tuple[int, ...], ...]
     owned: tuple[Box, ...]
+    shear: Shear | None = None
+
+    def part(self, rank: int) -> Storage:
+        """What a rank owns."""
+        return Storage(self.owned[rank], self.shear)
 
 
 def rows_layout(shape: tuple[int, ...], ranks: int) -> Layout:
@@ -66,29 +78,79 @@ def _boxes_text(boxes: Sequence[Box]) -> str:
 def owner_layout(bound: BoundNest, name: str, partition: Partition, ranks: int) -> Layout:
     """Who owns the elements of a written array under a partition: the rank that writes them, edges to the nearest.
 
-    ranks: how many there are. Those beyond the partition's own nothing.
+    bound: in the partition's coordinates; of a skewed nest it is sheared elements. Of several writes to an element the last
+    counts, but for what ``written_elsewhere`` says. ranks: how many there are. Those beyond the partition's own nothing.
     """
     array = bound.array(name)
     depth = bound.nest.sweep_depth
-    target = _last_writer(bound, name)
+    shear = None if bound.skew is None else shear_of(bound, name)
+    limits = _sheared_limits(shear, array.shape)
+    offsets = loop_offsets(bound, _last_writer(bound, name))
     positions: list[int | None] = []
     cuts = []
-    for axis, loop in enumerate(bound.loops_of_axes(name)):
+    for loop, (first, end) in zip(bound.loops_of_axes(name), limits, strict=True):
         k = -1 if loop is None else loop - depth
         positions.append(k if k >= 0 else None)
         inner: list[int] = []
-        if k >= 0:
-            affine = target.affine[axis]
-            assert affine is not None
-            inner = [c + affine.constant for c in partition.cuts[k][1:-1]]
-        cuts.append((0, *inner, array.shape[axis]))
+        if loop is not None and k >= 0:
+            offset = offsets[loop]
+            assert offset is not None
+            inner = [c + bound.nest.loops[loop].step * offset for c in partition.cuts[k][1:-1]]
+        cuts.append((first, *inner, end))
     owned = []
     for rank in range(partition.ranks):
         coordinates = partition.coordinates(rank)
         part = [coordinates[k] if k is not None else 0 for k in positions]
         owned.append(tuple((c[p], c[p + 1]) for c, p in zip(cuts, part, strict=True)))
     owned += [nothing(array)] * (ranks - partition.ranks)
-    return Layout(tuple(cuts), tuple(owned))
+    return Layout(tuple(cuts), tuple(owned), shear)
+
+
+def _sheared_limits(shear: Shear | None, shape: tuple[int, ...]) -> Box:
+    """The box of sheared indices that holds all elements of an array."""
+    if shear is None:
+        return tuple((0, n) for n in shape)
+    ends = [[sorted((0, factor * (n - 1))) for factor, n in zip(row, shape, strict=True)] for row in shear.rows]
+    return tuple((sum(low for low, _ in along), sum(high for _, high in along) + 1) for along in ends)
+
+
+def layout_to_read(needed: Sequence[Box], shape: tuple[int, ...]) -> Layout | None:
+    """A layout of an array under which ranks own most of what they read; None where many read the same, as of a table.
+
+    needed: every rank's box.
+    """
+    everything = tuple((0, n) for n in shape)
+    if sum(map(volume, needed)) > _MOST_READ_TWICE * volume(everything):
+        return None
+    at_work = [box for box in needed if volume(box)]
+    starts = [sorted({box[axis][0] for box in at_work}) for axis in range(len(shape))]
+    cuts = tuple((0, *lows[1:], n) for lows, n in zip(starts, shape, strict=True))
+    owned = [
+        tuple(
+            (along[lows.index(low)], along[lows.index(low) + 1])
+            for (low, _), lows, along in zip(box, starts, cuts, strict=True)
+        )
+        if volume(box)
+        else ((0, 0),) * len(shape)
+        for box in needed
+    ]
+    if sum(map(volume, owned)) != volume(everything) or len(set(filter(volume, owned))) != len(at_work):
+        return rows_layout(shape, len(needed))
+    return Layout(cuts, tuple(owned))
+
+
+def written_elsewhere(bound: BoundNest, name: str, partition: Partition, layout: Layout) -> list[list[list[Box]]]:
+    """What other ranks than its owner write last, where a nest writes at several offsets: rounds, one after the other, of every
+    rank's boxes. Its domain is a box.
+    """
+    whole = written_boxes(bound, name, bound.domain.box[bound.nest.sweep_depth :])
+    boxes = [written_boxes(bound, name, partition.block(rank)) for rank in range(partition.ranks)]
+    idle: list[list[Box]] = [[] for _ in layout.owned[partition.ranks :]]
+    rounds = []
+    for k in range(len(whole) - 1):
+        later = whole[k + 1 :]
+        rounds.append([difference(own[k], [layout.owned[rank], *later]) for rank, own in enumerate(boxes)] + idle)
+    return [one for one in rounds if any(one)]
 
 
 def nothing(array: ArrayType) -> Box:
@@ -98,6 +160,8 @@ def nothing(array: ArrayType) -> Box:
 
 def partition_of(bound: BoundNest, name: str, layout: Layout) -> Partition | None:
     """The partition of a nest's loops under which the array keeps its layout; None if there is none."""
+    if layout.shear is not None:
+        return None
     depth = bound.nest.sweep_depth
     target = _last_writer(bound, name)
     cuts: dict[str, tuple[int, ...]] = {}
@@ -114,6 +178,17 @@ def partition_of(bound: BoundNest, name: str, layout: Layout) -> Partition | Non
         all_cuts.append(whole)
     partition = Partition(tuple(all_cuts), tuple(loop.step for loop in bound.nest.space_loops))
     return partition if owner_layout(bound, name, partition, len(layout.owned)) == layout else None
+
+
+def written_boxes(bound: BoundNest, name: str, block: Sequence[Range]) -> list[Box]:
+    """The elements iterations of a block write, a box per write offset, in the order in which later ones count.
+
+    Of a skewed nest they are sheared elements.
+    """
+    targets = {loop_offsets(bound, s.target): s.target for s in bound.nest.stores if s.target.array == name}
+    # Of several writes to an element the last iteration's counts, and that is the one with the least offset.
+    ordered = sorted(targets, key=lambda o: [k for k in o if k is not None], reverse=True)
+    return [element_box(bound, targets[offsets], block) for offsets in ordered]
 
 
 def write_offsets(bound: BoundNest, name: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -14,10 +15,11 @@ from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.promotion import scalar_type
 from lapwing.runtime.arrays.transfer import as_bytes, pieces, slices
 from lapwing.runtime.mpi.arrival import ranks_text, wait_for_all
-from lapwing.runtime.mpi.communicator import meeting_roll
+from lapwing.runtime.mpi.communicator import known, meeting_roll
 from lapwing.runtime.mpi.place import calling_place
 
 DIGEST_BYTES = 16
+_ROW = struct.Struct(f"={DIGEST_BYTES}sqq")  # digest, whether the call is complete, a number
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,12 @@ class Call:
 
     @property
     def digest(self) -> bytes:
-        return xxhash.xxh3_128_digest(repr((self.title, self.choices, self.values)).encode())
+        return digest_of(self.head, [text for _, text in self.values])
+
+    @property
+    def head(self) -> str:
+        """All but the values' texts."""
+        return repr((self.title, self.choices, [name for name, _ in self.values]))
 
     @property
     def title(self) -> str:
@@ -81,18 +88,42 @@ def described(value: Any) -> str | None:
     return f"a {kind}"
 
 
-def agree_on(call: Call, ways_out: str, comm: Any) -> dict[str, frozenset[int]]:
+def digest_of(head: str, texts: Sequence[str | None]) -> bytes:
+    """What tells calls apart. head: of Call; texts: of its values."""
+    return xxhash.xxh3_128_digest("\0".join([head, *("None" if text is None else text for text in texts)]).encode())
+
+
+def tell(digest: bytes, complete: bool, number: int, what: str, comm: Any) -> npt.NDArray[np.int64]:
+    """Wait for all ranks, and tell each other of the call at hand: a row a rank, the last of its columns ``number``. Collective.
+
+    number: what else ranks have to know. what: the call, for messages. Ends the run where ranks do not arrive.
+    """
+    own = np.frombuffer(_ROW.pack(digest, complete, number), np.int64)
+    told = np.empty((comm.Get_size(), len(own)), np.int64)
+    wait_for_all(comm.Iallgather(own, told), meeting_roll(comm), what)
+    known(comm).calls += 1
+    return told
+
+
+def is_same(told: npt.NDArray[np.int64]) -> bool:
+    """Whether all ranks have told the same."""
+    rows = told.tobytes()
+    return rows == rows[: told.itemsize * told.shape[1]] * len(told)
+
+
+def agree_on(
+    call: Call, ways_out: str, comm: Any, told: npt.NDArray[np.int64] | None = None
+) -> dict[str, frozenset[int]]:
     """Wait for all ranks of comm (mpi4py, Lapwing's own) to make this call; give the ranks with a copy, by array.
 
     Collective. Arguments that ranks other than the first leave out are the first's. Raises RefusedError, on every rank the
     same, where the calls differ; ends the run where ranks do not arrive. ways_out: what to do about differing arguments.
+    told: what ``tell`` has given, where they have told each other of this call.
     """
-    size = comm.Get_size()
-    row = np.frombuffer(call.digest + bytes([call.is_complete]), np.uint8)
-    table = np.empty((size, len(row)), np.uint8)
-    wait_for_all(comm.Iallgather(row, table), meeting_roll(comm), call.name)
-    if call.is_complete and (table == row).all():
-        everyone = frozenset(range(size))
+    if told is None:
+        told = tell(call.digest, call.is_complete, 0, call.name, comm)
+    if call.is_complete and (told[:, :-1] == told[0, :-1]).all():
+        everyone = frozenset(range(len(told)))
         return dict.fromkeys(call.copies, everyone)
     calls: list[Call] = comm.allgather(replace(call, place=calling_place()))
     _check_same_call(calls)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ class LocalArray:
         strides = tuple(s // self.array.itemsize for s in self.values.strides)
         return strides if self.shear is None else self.shear.strides(strides)
 
-    @property
+    @cached_property
     def origin(self) -> int:
         """The address element (0, …, 0) of the whole array would have."""
         steps = zip(self.box, self.values.strides, strict=True)
@@ -76,11 +77,15 @@ class Storage:
 
 def storage_of(bound: BoundNest, name: str, block: Sequence[Range]) -> Storage:
     """What a rank with this block keeps of an array: of a skewed nest's written array, what takes less memory."""
-    box = needed_box(bound, name, block)
     if bound.skew is None or name not in bound.nest.written:
-        return Storage(box)
-    shear = shear_of(bound, name)
-    sheared = skewed_box(bound, name, block)
+        return Storage(needed_box(bound, name, block))
+    everything = tuple((0, n) for n in bound.array(name).shape)
+    return smaller_storage(shear_of(bound, name), skewed_box(bound, name, block), everything)
+
+
+def smaller_storage(shear: Shear, sheared: Box, limits: Box) -> Storage:
+    """Memory for the elements of ``limits`` in a sheared box: that box, or one of elements where it takes no more."""
+    box = shear.around(sheared, limits)
     # The tile asks for contiguous last axes, in the user's indices as well.
     smaller = _volume(sheared) < _volume(box) and not shear.moves_with(len(box) - 1)
     return Storage(sheared, shear) if smaller else Storage(box)

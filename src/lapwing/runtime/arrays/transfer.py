@@ -1,4 +1,4 @@
-"""Moves elements between ranks outside the pipeline: scatter, gather, exchange. All are collective.
+"""Moves elements between rank 0 and the others outside the pipeline: scatter, gather. All are collective.
 
 What moves is boxes of elements; of arrays that a skewed nest writes it is regions, parallelograms cut into such boxes.
 """
@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from lapwing.runtime.arrays.shear import Box, Shear
 from lapwing.runtime.arrays.storage import LocalArray
-from lapwing.runtime.mpi.communicator import finish, receive, send
-from lapwing.tiling.boxes import intersection
+from lapwing.runtime.mpi.communicator import known, receive, send
 
 CHUNK_BYTES = 64 << 20  # what is copied and sent at once
 
@@ -36,6 +35,7 @@ def scatter(
     holders: the ranks that have the whole array, rank 0 among them. They help themselves, and rank 0 sends to the others.
     """
     rank = comm.Get_rank()
+    _note_scattered(holders, comm)
     if rank in holders:
         assert whole is not None
         local.view(boxes[rank])[...] = whole[slices(boxes[rank])]
@@ -50,6 +50,11 @@ def scatter(
             send(as_bytes(np.ascontiguousarray(whole[slices(piece)])), comm, dest=other)
 
 
+def _note_scattered(holders: frozenset[int], comm: Any) -> None:
+    if len(holders) < comm.Get_size():
+        known(comm).moved["scattered"] += 1
+
+
 def gather(
     local: LocalArray,
     boxes: Sequence[Box],
@@ -58,6 +63,7 @@ def gather(
     holders: frozenset[int] = FIRST_RANK,
 ) -> None:
     """Bring every rank's box into the whole array on the holders, rank 0 among them, in the order of the ranks."""
+    known(comm).moved["gathered"] += 1
     for owner, box in enumerate(boxes):
         for piece in pieces(box, local.array.itemsize):
             _hand_over(local, owner, [(piece, piece)], whole, comm, holders)
@@ -65,6 +71,7 @@ def gather(
 
 def replicate(source: npt.NDArray[Any] | None, values: npt.NDArray[Any], comm: Any) -> None:
     """Bring rank 0's array into an array of every rank's. source: None on other ranks."""
+    known(comm).moved["scattered"] += 1
     for piece in pieces(tuple((0, n) for n in values.shape), values.itemsize):
         dense = np.empty(sides(piece), values.dtype) if source is None else np.ascontiguousarray(source[slices(piece)])
         comm.Bcast(as_bytes(dense), root=0)
@@ -130,6 +137,7 @@ def scatter_regions(
 ) -> None:
     """Give every rank its region of the whole array; regions may overlap. holders: as in ``scatter``."""
     rank = comm.Get_rank()
+    _note_scattered(holders, comm)
     if rank in holders and rank < len(regions):
         assert whole is not None
         for piece, own in regions[rank].pieces():
@@ -154,6 +162,7 @@ def gather_regions(
     holders: frozenset[int] = FIRST_RANK,
 ) -> None:
     """Bring every rank's region into the whole array on the holders, rank 0 among them."""
+    known(comm).moved["gathered"] += 1
     for owner, region in enumerate(regions):
         takes_part = len(holders) > 1 or comm.Get_rank() in (0, owner)
         for batch in _batches(region.pieces(), local.array.itemsize) if takes_part else ():
@@ -189,29 +198,6 @@ def _spread(dense: npt.NDArray[Any], views: Sequence[npt.NDArray[Any]]) -> None:
     for view in views:
         view[...] = dense[position : position + view.size].reshape(view.shape)
         position += view.size
-
-
-def exchange(old: LocalArray, new: LocalArray, owned: Sequence[Box], needed: Sequence[Box], comm: Any) -> None:
-    """Fill every rank's needed box from the ranks that own the elements; old and new memory may be the same."""
-    rank = comm.Get_rank()
-    if new is not old and (own := intersection(owned[rank], needed[rank])) is not None:
-        new.view(own)[...] = old.view(own)
-    arrivals, requests, kept = [], [], []
-    for other in range(comm.Get_size()):
-        if other == rank:
-            continue
-        if (box := intersection(owned[other], needed[rank])) is not None:
-            for piece in pieces(box, new.array.itemsize):
-                dense = np.empty(sides(piece), new.array.dtype)
-                requests.append(comm.Irecv(as_bytes(dense), source=other))
-                arrivals.append((piece, dense))
-        if (box := intersection(owned[rank], needed[other])) is not None:
-            for piece in pieces(box, old.array.itemsize):
-                kept.append(np.ascontiguousarray(old.view(piece)))
-                requests.append(comm.Isend(as_bytes(kept[-1]), dest=other))
-    finish(requests, comm)
-    for piece, dense in arrivals:
-        new.view(piece)[...] = dense
 
 
 def pieces(box: Box, itemsize: int, at_once: int | None = None) -> Iterator[Box]:

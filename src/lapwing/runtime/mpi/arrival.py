@@ -16,6 +16,7 @@ from lapwing.runtime.mpi.place import at_place
 
 NOTICE_SECONDS = 5.0  # after which ranks that wait say so
 _SPINNING_SECONDS = 1e-3  # before a rank that waits lets others have its core
+_FIRST_LOOKS = 50  # before a rank that waits for work to end asks how long it may
 _NAP_SECONDS = 0.002
 _ROLL_SECONDS = 1.0  # for an answer of every rank that waits
 _OTHERS_SECONDS = 5.0  # for the rank that speaks to end all
@@ -37,7 +38,6 @@ class Roll:
         self.comm, self.tag, self.number, self.heard, self.private = comm, tag, number, heard, private
         self.since = number if since is None else since
         self._sent: list[Any] = []
-        self._text = np.array([number], np.int64)
 
     def listen(self) -> bool:
         """Take what has come; whether some rank has spoken in this meeting."""
@@ -54,6 +54,7 @@ class Roll:
         """Tell all other ranks, once, that this one waits."""
         if not self._sent:
             others = (r for r in range(self.comm.Get_size()) if r != self.comm.Get_rank())
+            self._text = np.array([self.number], np.int64)
             self._sent = [self.comm.Isend(self._text, dest=other, tag=self.tag) for other in others]
 
     def waiting(self) -> list[int]:
@@ -133,6 +134,8 @@ def wait_for_work(test: Callable[[], bool], roll: Roll) -> None:
 
     Ends the run where all of them wait here, or after it, and nothing comes: messages can be lost between them.
     """
+    if any(test() for _ in range(_FIRST_LOOKS)):
+        return
     patience = patience_seconds(RUN_SECONDS)
     stopwatch = _Stopwatch()
     while not test():
@@ -157,6 +160,8 @@ def all_wait(test: Callable[[], bool], roll: Roll) -> bool:
 
 
 def _is_soon_done(test: Callable[[], bool]) -> bool:
+    if test():
+        return True
     spin_until = time.monotonic() + _SPINNING_SECONDS
     while time.monotonic() < spin_until:
         if test():

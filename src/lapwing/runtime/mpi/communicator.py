@@ -9,12 +9,14 @@ import pickle
 import platform
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from lapwing.errors import LapwingError, RefusedError, RunError
 from lapwing.notices import say
@@ -47,14 +49,18 @@ SELF = Self()
 class Known:
     """What is known of a communicator, kept with it as an MPI attribute. ``comm``: Lapwing's own duplicate of it.
 
-    ``meetings`` is how many there have been, ``heard`` what ranks said in them (Roll), ``arrays`` how many distributed
-    arrays were made.
+    ``meetings`` is how many there have been on this rank, ``heard`` what ranks said in them (Roll), ``calls`` how many ranks
+    have told each other of, the same on all of them, ``arrays`` how many distributed arrays were made. ``moved`` counts how often
+    whole arrays went to or came from single ranks (``scattered``, ``gathered``), how often ranks exchanged parts (``exchanged``),
+    and the ``bytes`` this one sent in that; all outside of runs.
     """
 
     comm: Any
     meetings: int = 0
     heard: dict[int, int] = field(default_factory=dict)
+    calls: int = 0
     arrays: int = 0
+    moved: Counter[str] = field(default_factory=Counter)
     values: dict[Any, Any] = field(default_factory=dict)
 
 
@@ -123,11 +129,19 @@ def world(what: str = "a call of Lapwing") -> Any:
 
 def known(comm: Any) -> Known:
     """What is known of a communicator (mpi4py)."""
+    quick = _known_by_object.get(id(comm))
+    if quick is not None and quick.comm is comm:
+        return quick
     found: Known | None = comm.Get_attr(_attribute())
     if found is None:
         found = Known(comm)
         comm.Set_attr(_attribute(), found)
+    if found.comm is comm:
+        _known_by_object[id(comm)] = found
     return found
+
+
+_known_by_object: dict[int, Known] = {}  # MPI takes longer to tell: it is asked several times a call
 
 
 def _own(comm: Any, what: str) -> Any:
@@ -146,11 +160,19 @@ def _own(comm: Any, what: str) -> Any:
 
 
 @cache
+def _mpi() -> Any:
+    from mpi4py import MPI
+
+    return MPI
+
+
+@cache
 def _attribute() -> int:
     from mpi4py import MPI
 
     def forget(comm: Any, _: int, found: Known) -> None:
         if comm != found.comm:  # the user's is freed, and with it Lapwing's
+            _known_by_object.pop(id(found.comm), None)
             for part in found.values.values():
                 if isinstance(part, MPI.Comm) and part not in (MPI.COMM_NULL, found.comm):
                     part.Free()
@@ -182,9 +204,9 @@ def receive(values: Any, comm: Any, source: int) -> None:
 
 def finish(requests: list[Any], comm: Any) -> None:
     """Wait for messages between ranks of Lapwing's own communicator, outside of a run. Ends the run where one stands still."""
-    from mpi4py import MPI
-
-    wait_in_call(lambda: bool(MPI.Request.Testall(requests)), _roll_between_meetings(comm))
+    test_all = _mpi().Request.Testall
+    if not test_all(requests):
+        wait_in_call(lambda: bool(test_all(requests)), _roll_between_meetings(comm))
 
 
 def _roll_between_meetings(comm: Any) -> Roll:
@@ -251,6 +273,17 @@ def allgather(value: Result, comm: Any, wait: Callable[[Callable[[], bool]], Non
     return [pickle.loads(part.data) for part in np.split(everything, sizes.cumsum()[:-1])]
 
 
+def all_rows(own: npt.NDArray[np.int64], comm: Any, is_at_work: bool) -> npt.NDArray[np.int64]:
+    """The rows of all ranks, by rank, at the end of a run. Collective. is_at_work: False lets others have this rank's core."""
+    rows = np.empty((comm.Get_size(), len(own)), np.int64)
+    arrived, roll = comm.Iallgather(own, rows).Test, meeting_roll(comm, in_call=True)
+    if is_at_work:
+        wait_for_work(arrived, roll)
+    else:
+        _wait_asleep(arrived)
+    return rows
+
+
 def finish_work(arrived: Callable[[], bool], comm: Any) -> None:
     """Wait in a call that all ranks make at a run's end: they may be at work before for as long as they like. Collective.
 
@@ -269,9 +302,12 @@ def meet(comm: Any) -> None:
 
     They may be at work for as long as they like.
     """
-    done = comm.Ibarrier()
+    _wait_asleep(comm.Ibarrier().Test)
+
+
+def _wait_asleep(arrived: Callable[[], bool]) -> None:
     patient_from = time.monotonic() + 1e-3
-    while not done.Test():
+    while not arrived():
         if time.monotonic() > patient_from:
             time.sleep(0.002)  # MPI would wait by spinning
 
