@@ -31,6 +31,7 @@ from lapwing.runtime.arrays.transfer import (
     slices,
 )
 from lapwing.runtime.mpi import communicator
+from lapwing.runtime.mpi.threads import one_call
 from lapwing.tiling.boxes import intersection
 
 _MADE_AT_ONCE = 4 << 20  # bytes: what functions of indices make beside it is several times as large
@@ -142,6 +143,10 @@ class DistributedArray(Elements):
 
     def agree(self) -> None:
         """See that all ranks create the same array. Collective; the constructor's last step, unless that is put off."""
+        with one_call(self._comm, "DistributedArray"):
+            self._agree()
+
+    def _agree(self) -> None:
         known = communicator.known(self._comm)
         number = known.arrays + 1
         call = Call(
@@ -273,8 +278,10 @@ class DistributedArray(Elements):
             assert whole is not None
             return whole
         if not self._is_everywhere:
-            agree_on(Call(f"{self.name}, brought together"), "", self._comm)
-            self.bring_everywhere(communicator.agree(self._comm, lambda: np.empty(self.shape, self.dtype)))
+            what = f"{self.name}, brought together"
+            with one_call(self._comm, what):
+                agree_on(Call(what), "", self._comm)
+                self.bring_everywhere(communicator.agree(self._comm, lambda: np.empty(self.shape, self.dtype)))
         assert self._whole is not None
         return self._whole
 
@@ -291,8 +298,10 @@ class DistributedArray(Elements):
         """The whole array on rank 0, None on the others. Collective. The distribution stays as it is."""
         if self._comm is None:
             return self.whole
-        agree_on(Call(f"{self.name}.numpy()"), "", self._comm)
-        return self._gathered()
+        what = f"{self.name}.numpy()"
+        with one_call(self._comm, what):
+            agree_on(Call(what), "", self._comm)
+            return self._gathered()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the array to a .npy file in a folder that all ranks share, each its own part. Collective.
@@ -311,6 +320,10 @@ class DistributedArray(Elements):
                 steps.abandon()
                 raise
             return
+        with one_call(self._comm, f"{self.name}.save()"):
+            self._save(name)
+
+    def _save(self, name: str) -> None:
         same = "Save to the same file from every rank."
         agree_on(Call(f"{self.name}.save()", values=(("path", repr(name)),)), same, self._comm)
         self.make_on_all_ranks()

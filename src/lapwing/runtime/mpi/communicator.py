@@ -8,6 +8,7 @@ from __future__ import annotations
 import pickle
 import platform
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from lapwing.runtime.mpi.ending import end_all_on_error
 from lapwing.runtime.mpi.launcher import launched_together
 from lapwing.runtime.mpi.memory import unname_mapped
 from lapwing.runtime.mpi.start import start_mpi
+from lapwing.runtime.mpi.threads import one_call
 
 Result = TypeVar("Result")
 
@@ -135,8 +137,9 @@ def _own(comm: Any, what: str) -> Any:
     found: Known | None = comm.Get_attr(_attribute())
     if found is not None:
         return found.comm
-    duplicate, request = comm.Idup()
-    wait_for_all(request, Roll(comm, _LAST_TAG, 1, {}, private=False), what)
+    with one_call(comm, what):
+        duplicate, request = comm.Idup()
+        wait_for_all(request, Roll(comm, _LAST_TAG, 1, {}, private=False), what)
     if comm.Get_size() == sys.modules["mpi4py.MPI"].COMM_WORLD.Get_size() > 1:
         unname_mapped()  # all have come through MPI_Init, and so have mapped what they share
     found = Known(duplicate)
@@ -145,8 +148,16 @@ def _own(comm: Any, what: str) -> Any:
     return duplicate
 
 
-@cache
+_making_attribute = threading.Lock()
+
+
 def _attribute() -> int:
+    with _making_attribute:  # two threads would each make one
+        return _made_attribute()
+
+
+@cache
+def _made_attribute() -> int:
     from mpi4py import MPI
 
     def forget(comm: Any, _: int, found: Known) -> None:
