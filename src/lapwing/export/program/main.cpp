@@ -72,7 +72,9 @@ lw_options run_options(const Options &options, std::int64_t engine, double slice
             .slice_seconds = simulated ? whole_step_seconds : slice_seconds,
             .clock_offset = 0,
             .patience_seconds = patience(),
-            .grace_seconds = 0};
+            .grace_seconds = 0,
+            .interrupts = 0,
+            .disk = nullptr};
 }
 
 // Runs the pipeline; the seconds of the slowest rank.
