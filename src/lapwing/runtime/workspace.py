@@ -81,7 +81,8 @@ class Reductions:
         ]
 
     def merged(self, rows: Sequence[npt.NDArray[np.int64]]) -> dict[str, Any]:
-        """The reductions of all ranks put together, by name, as Python or NumPy scalars of the type Python would give."""
+        """The reductions of all ranks put together, by name, as Python or NumPy scalars of the type Python would give. What
+        a region leaves without a value is ``...``."""
         results: dict[str, Any] = {}
         found: dict[str, int] = {}  # by leader, the rank whose values count
         for accumulator, start, kind, given in self._places:
@@ -89,13 +90,16 @@ class Reductions:
                 found[accumulator.name] = self._with_extremum(accumulator, rows)
             if accumulator.leader is not None:
                 value: Any = rows[found[accumulator.leader]].view(kind).item(start)
-            elif accumulator.operator == "=":
+            elif accumulator.operator in ("=", "is set"):
                 value = rows[0].view(kind).item(start)
             elif accumulator.exact_sum:
                 value = _exact_total(accumulator, [row[start : start + EXACT_WORDS].tolist() for row in rows])
             else:
                 value = _combined(accumulator, [row.view(kind).item(start) for row in rows])
-            if accumulator.operator != "at":  # that is nobody's name
+            if accumulator.of is not None:
+                if not value:
+                    results[accumulator.of] = ...
+            elif accumulator.operator != "at":  # that is nobody's name
                 results[accumulator.name] = given(value)
         return results
 

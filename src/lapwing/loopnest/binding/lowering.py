@@ -77,7 +77,7 @@ class _Lowering(ExpressionLowering):
         if self.nest.is_sequential:
             for name in self.nest.returns:
                 with self.refusals.recovering():
-                    statements.append(self._given_back(name))
+                    statements += self._given_back(name)
         return t.TypedBody(tuple(statements), tuple(self.accumulators.values()), tuple(self.traps))
 
     # -- statements --------------------------------------------------------------------------------------------------
@@ -397,9 +397,19 @@ class _Lowering(ExpressionLowering):
 
     # -- reductions, and what is given back ------------------------------------------------------------------------------
 
-    def _given_back(self, name: str) -> t.TypedStatement:
+    def _given_back(self, name: str) -> list[t.TypedStatement]:
         """The last value of a scalar of a sequential region."""
-        value = self._temporary(name, self.nest.line)
+        line, flag = self.nest.line, self.values.get(_flag(name))
+        if flag is None or not self.nest.leaves_unset:
+            return [self._last_value(name, self._temporary(name, line))]
+        value = super()._temporary(name, line)
+        if not value.types:
+            self._refuse(line, f"{name} has no value here", f"set it before, as {name} = 0")
+        found = [self._last_value(name, value)]
+        self.accumulators[_flag(name)] = t.Accumulator(_flag(name), "is set", "bool", True, False, of=name)
+        return [*found, t.TypedAccumulate(line, f"return {name}", _flag(name), flag.code)]
+
+    def _last_value(self, name: str, value: Value) -> t.TypedStatement:
         weak = all(kind.weak for kind in value.types)
         dtypes = {kind.dtype for kind in value.types if weak or not kind.weak}
         if len(dtypes) > 1:

@@ -195,9 +195,10 @@ TypedStatement = SimpleStatement | TypedVariable | TypedIf | TypedFor | TypedWhi
 class Accumulator:
     """A reduction: ``operator`` is max, min, + or set; ``initial`` the value before the loops; ``dtype`` of the result.
 
-    Of a sequential region, a scalar that it gives back: ``operator`` is =. Where the argument of an extremum is wanted,
-    ``operator`` is >, >=, < or <=, and accumulators that follow this ``leader`` hold where it was found (``at``, one for every
-    loop) and what was to be kept of that iteration (``with``).
+    Of a sequential region, a scalar that it gives back: ``operator`` is =; whether the one that it is ``of`` has a value: is set.
+
+    Where the argument of an extremum is wanted, ``operator`` is >, >=, < or <=, and accumulators that follow this ``leader``
+    hold where it was found (``at``, one for every loop) and what was to be kept of that iteration (``with``).
     """
 
     name: str
@@ -206,6 +207,7 @@ class Accumulator:
     weak: bool
     initial: bool | int | float
     leader: str | None = None
+    of: str | None = None
 
     @property
     def is_shared(self) -> bool:
