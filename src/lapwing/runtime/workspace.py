@@ -14,7 +14,7 @@ from lapwing.codegen.module import EXACT_WORDS, accumulator_offsets, accumulator
 from lapwing.errors import RunError
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
-from lapwing.loopnest.binding.promotion import scalar_type
+from lapwing.loopnest.binding.promotion import INT64_MIN, scalar_type
 from lapwing.loopnest.binding.rounding import nearest_ratio
 from lapwing.runtime.arrays.storage import LocalArray
 from lapwing.runtime.binding import native
@@ -79,6 +79,10 @@ class Reductions:
             (a, offsets[a.name], np.float64 if a.dtype.startswith("float") else np.int64, _type_of(a))
             for a in bound.body.accumulators
         ]
+        self._starts = offsets
+        self._initial = {
+            a.name: bound.parameters[a.name] for a in bound.body.accumulators if a.name in bound.parameters
+        }
 
     def merged(self, rows: Sequence[npt.NDArray[np.int64]]) -> dict[str, Any]:
         """The reductions of all ranks put together, by name, as Python or NumPy scalars of the type Python would give. What
@@ -100,8 +104,22 @@ class Reductions:
                 if not value:
                     results[accumulator.of] = ...
             elif accumulator.operator != "at":  # that is nobody's name
-                results[accumulator.name] = given(value)
+                kept = self._is_as_before(accumulator, value, rows, found)
+                results[accumulator.name] = self._initial[accumulator.name] if kept else given(value)
         return results
+
+    def _is_as_before(
+        self, accumulator: t.Accumulator, value: Any, rows: Sequence[npt.NDArray[np.int64]], found: Mapping[str, int]
+    ) -> bool:
+        """Whether nothing has been assigned to a reduction, so that the plain loop returns the very number it began with. Of a sum
+        of integers that is not known."""
+        if accumulator.leader is not None:
+            ats = [s for a, s, _, _ in self._places if a.leader == accumulator.leader and a.operator == "at"]
+            return bool(rows[found[accumulator.leader]].item(ats[0]) == INT64_MIN)
+        if accumulator.exact_sum:
+            start = self._starts[accumulator.name]
+            return not any(row[start : start + EXACT_HEADER].any() for row in rows)
+        return accumulator.operator in ("max", "min", "set") and value == accumulator.initial
 
     def _with_extremum(self, leader: t.Accumulator, rows: Sequence[npt.NDArray[np.int64]]) -> int:
         """The rank that has the extremum of all ranks, and of equal ones that of the first iteration, or of the last."""
@@ -153,7 +171,9 @@ def _exact_total(accumulator: t.Accumulator, rows: list[list[int]]) -> float:
 
 def _type_of(accumulator: t.Accumulator) -> type[Any]:
     """What the plain loop would return: a Python number or a NumPy scalar."""
-    if accumulator.weak:
+    if (term := accumulator.term) is not None and not term.weak:
+        return np.dtype(term.dtype).type
+    if accumulator.weak or accumulator.term is not None:
         return {"bool": bool, "int64": int, "float64": float}[accumulator.dtype]
     return np.dtype(accumulator.dtype).type
 

@@ -468,7 +468,8 @@ class _Lowering(ExpressionLowering):
             self._refuse(
                 line, f"{name} is {before} in one term and {here} in another", "give every term the same dtype"
             )
-        self.accumulators[name] = t.Accumulator(name, operator, dtype, weak, plain_number(initial), leader)
+        kind = None if operator == "+" or (known is not None and known.term != term.only) else term.only
+        self.accumulators[name] = t.Accumulator(name, operator, dtype, weak, plain_number(initial), kind, leader)
         return self._convert(term.code, dtype, line)
 
     def _sum_type(self, start: Value, term: Value, line: int) -> tuple[str, bool]:

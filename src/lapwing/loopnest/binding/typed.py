@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TypeGuard
 
 from lapwing.affine.affine import Affine
+from lapwing.loopnest.binding.promotion import ScalarType
 from lapwing.loopnest.functions import NUMPY_LOOPS
 
 
@@ -193,7 +194,8 @@ TypedStatement = SimpleStatement | TypedVariable | TypedIf | TypedFor | TypedWhi
 
 @dataclass(frozen=True)
 class Accumulator:
-    """A reduction: ``operator`` is max, min, + or set; ``initial`` the value before the loops; ``dtype`` of the result.
+    """A reduction: ``operator`` is max, min, + or set; ``initial`` the value before the loops; ``dtype`` of the result;
+    ``term``: of an extremum, the type of what it is taken of, where that is always the same.
 
     Of a sequential region, a scalar that it gives back: ``operator`` is =; whether the one that it is ``of`` has a value: is set.
 
@@ -206,6 +208,7 @@ class Accumulator:
     dtype: str
     weak: bool
     initial: bool | int | float
+    term: ScalarType | None = None
     leader: str | None = None
     of: str | None = None
 
