@@ -230,7 +230,7 @@ def idle_outcome(bound: BoundNest, plan: Plan) -> Outcome:
 
 def idle_results(bound: BoundNest) -> dict[str, Any]:
     """The reductions of a nest without iterations, by name."""
-    return {a.name: bound.parameters[a.name] for a in bound.body.accumulators if a.operator != "at"}
+    return {a.name: bound.parameters[a.name] for a in bound.body.accumulators if a.name in bound.parameters}
 
 
 def _distribute(
