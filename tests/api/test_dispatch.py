@@ -9,6 +9,7 @@ import gc
 import math
 import pickle
 import threading
+import time
 import types
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,7 @@ from lapwing import memo
 from lapwing.api import decide, dispatch
 from lapwing.calibrate import forms as forms_module
 from lapwing.calibrate.tile import Probe
+from lapwing.loopnest.program import program as program_module
 from lapwing.machine.machine import Quantity
 from lapwing.runtime.mpi import communicator
 
@@ -399,6 +401,43 @@ def test_distributed_arrays_in_one_process(bound):
         smooth(lw.DistributedArray(values), 2)
         np.testing.assert_array_equal(values, expected)
     assert bound == ["smooth"]
+
+
+@lw.nest
+def swept_both_ways(u, sweeps):
+    total = 0.0
+    for t in range(sweeps):
+        for i in range(1, u.shape[0]):
+            for j in range(u.shape[1]):
+                u[i, j] += FACTOR * u[i - 1, j]
+        total += u[-1, 0]
+        for i in range(u.shape[0] - 2, -1, -1):
+            for j in range(u.shape[1]):
+                u[i, j] += FACTOR * u[i + 1, j]
+    return total
+
+
+def test_threads_make_the_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them reads the function, and the others wait for what it finds."""
+    fresh, made = lw.nest(swept_both_ways.python), []
+    make = program_module.make_program
+
+    def slowly(*given: Any) -> Any:
+        made.append(given)
+        time.sleep(0.1)
+        return make(*given)
+
+    monkeypatch.setattr(program_module, "make_program", slowly)
+
+    def work(k: int) -> bool:
+        u = np.random.default_rng(k).random((5 + k, 6))
+        expected = u.copy()
+        found = fresh(u, 2)
+        return bool(found == fresh.python(expected, 2)) and u.tobytes() == expected.tobytes()
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(work, range(4)))
+    assert len(made) == 1
 
 
 def test_threads_in_the_same_call():

@@ -464,6 +464,17 @@ def product(u):
     return p
 
 
+@row(REDUCTIONS, "scalars that not every way sets, or that keep what they were", "where = j")
+def last_above(u):
+    where = -1
+    for i in range(1, u.shape[0]):
+        for j in range(u.shape[1]):
+            u[i, j] += u[i - 1, j]
+            if u[i, j] > 0.5:
+                where = j
+    return where
+
+
 @row(REDUCTIONS, "an element", "return u[n - 1, m - 1]")
 def corner(u):
     n, m = u.shape

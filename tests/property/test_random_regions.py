@@ -82,8 +82,7 @@ def check_case(case: RegionCase) -> None:
     for here, there in zip(result, right, strict=True):
         assert here == there or (here != here and there != there), f"{result} for {right}"
         assert np.signbit(here) == np.signbit(there) or here != here, f"{result} for {right}"
-        # Of a scalar that may be either the NumPy type is given back.
-        assert type(here) is type(there) or isinstance(here, np.generic), f"{result!r} for {right!r}"
+        assert type(here) is type(there), f"{result!r} for {right!r}"
 
 
 def test_regions_are_the_plain_loop() -> None:

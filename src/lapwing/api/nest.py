@@ -101,16 +101,24 @@ class Nest(PlannedNest):
         Raises RefusedError as ``loops`` does.
         """
         origin = self._origin
-        if origin._parsed is not None and origin._parsed[1].hold:
+        if (parsed := origin._parsed) is not None and parsed[1].hold:
             return None
-        if origin._program is not None and origin._program[1].hold:
-            return origin._program[0]
-        return origin._read()
+        if (known := origin._program) is not None and known[1].hold:
+            return known[0]
+        with origin._reading:
+            return origin._read()
 
     def _read(self) -> ProgramOfNests | None:
-        """Parse the function, as one nest where that is possible."""
+        """Parse the function, as one nest where that is possible, unless another thread has done so meanwhile."""
+        if self._parsed is not None and self._parsed[1].hold:
+            return None
+        if self._program is not None and self._program[1].hold:
+            return self._program[0]
+        parsed = None
         try:
-            if not needs_driver(self._parse().nest):
+            parsed = self._read_nest()
+            if not needs_driver(parsed[0].nest):
+                self._take(parsed)
                 return None
             alone = RefusedError(f"{self.where}: {self.name} does more before its loops than a nest can")
         except RefusedError as error:
@@ -123,17 +131,17 @@ class Nest(PlannedNest):
         try:
             program = make_program(self.source, alone)
         except RefusedError:
-            if self._parsed is not None:
+            self._take(parsed)
+            if parsed is not None:
                 return None  # binding says what is wrong
             raise
-        self._forget()
-        self._parsed = None
         found = ProgramOfNests(
             program,
             tuple(_region(region) for region in program.regions),
             tuple(f if isinstance(f, Nest) else Nest(f) for f in program.procedures.values()),
             tuple(SweepsCall(s, tuple(Nest(phase.function, phase) for phase in s.phases)) for s in program.sweeps),
         )
+        self._take(None)
         self._program = found, Meanings(self.source)
         return found
 

@@ -16,6 +16,7 @@ from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.source import call_by_name
 from lapwing.notices import say
 from lapwing.runtime.arrays.distributed import DistributedArray
+from lapwing.runtime.mpi.threads import one_call
 from lapwing.store.array import StoredArray
 
 
@@ -61,7 +62,8 @@ class ProgramOfNests:
             self._tell()
         procedures = [_called(procedure, nest) for procedure in self.procedures]
         if ranks is not None:
-            return run_on_ranks(nest, self.program, regions, procedures, self.sweeps, arguments, ranks, make, note)
+            with one_call(ranks, nest.name):
+                return run_on_ranks(nest, self.program, regions, procedures, self.sweeps, arguments, ranks, make, note)
         given = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
         sweeps = [loop.alone(nest, note) for loop in self.sweeps]
         calls = regions if make is _call else [_by_name(region, make) for region in regions]

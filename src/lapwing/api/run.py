@@ -36,6 +36,7 @@ from lapwing.runtime.arrays.layout import partition_of, write_offsets
 from lapwing.runtime.arrays.meeting import Call, agree_on, check_same_elements, described, is_plain, share_memory
 from lapwing.runtime.execute import Measure, Outcome, Report, idle_outcome, outcome_of, run_on_ranks
 from lapwing.runtime.mpi import communicator
+from lapwing.runtime.mpi.threads import one_call
 from lapwing.runtime.tuning import Place, place_of
 from lapwing.store.array import StoredArray
 from lapwing.store.manifest import State
@@ -103,7 +104,8 @@ def run(
         outcome = run_alone(bound, calls.plan, arrays, announce, report, measure)
         calls.note_run(outcome.seconds)
         return outcome
-    return _run_collectively(nest, arguments, ranks, report, measure, plan, ending, met)
+    with one_call(ranks, nest.name):
+        return _run_collectively(nest, arguments, ranks, report, measure, plan, ending, met)
 
 
 def ranks_of(nest: PlannedNest, arguments: Mapping[str, Any], comm: Any) -> Any | None:

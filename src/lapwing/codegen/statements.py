@@ -217,7 +217,7 @@ class StatementWriter:
         """One update of the reduction kept in ``target``."""
         if accumulator.exact_sum:
             return f"lw_exact_add({target}, {stripped(value)});"
-        if accumulator.operator in ("=", "set"):
+        if accumulator.operator in ("=", "set", "is set", "kind", "noted"):
             return f"{target} = {stripped(value)};"
         if accumulator.operator == "+":
             cast = "" if accumulator.dtype in ("int64", "int32") else f"({C_TYPES[accumulator.dtype]})"

@@ -248,6 +248,7 @@ class LoopNest:
 
     A *sequential region* is a nest of one loop of one iteration, which does everything in its own order on one rank.
     ``is_generic``: whether nothing is made of the values of its integer arguments, so that calls with others are alike.
+    ``leaves_unset``: whether a sequential region may return scalars that have no value.
     """
 
     name: str
@@ -265,6 +266,7 @@ class LoopNest:
     symbols: tuple[tuple[str, ast.expr], ...] = field(compare=False)
     sweep_depth: int
     is_generic: bool = False
+    leaves_unset: bool = False
     axis_loops: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict, compare=False)
     unpackings: tuple[Unpacking, ...] = ()
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.planner.plan import Plan
 from lapwing.runtime.arrays.layout import written_boxes
@@ -26,6 +27,7 @@ from lapwing.runtime.execute import (
     streams,
     tile_library,
 )
+from lapwing.runtime.mpi.interrupt import ends_on_interrupt
 from lapwing.runtime.workspace import Reductions
 from lapwing.tiling.skewing import skewed_nest
 from lapwing.trace.events import RankTrace
@@ -33,7 +35,7 @@ from lapwing.trace.events import RankTrace
 Array = npt.NDArray[Any]
 
 KEPT_BYTES = 1 << 18  # of tables and padded copies: what is larger takes longer to fill than to make again
-_INTERRUPTIBLE_SECONDS = 0.05  # runs shorter than this are over before anybody misses Ctrl-C
+_REPORTED_SECONDS = 0.05  # runs shorter than this have no progress to report
 
 
 class PreparedRun:
@@ -75,6 +77,10 @@ class PreparedRun:
         self._in_place = tuple(k for k in range(len(arrays)) if k not in self._copies)
         self._reductions = Reductions(bound)
         self._bare_run, self._times = self._runner.bare_run(self._runtime, self._options)
+        # Of any other nest runs that are alike take as long as each other.
+        self._may_last = bound.nest.is_sequential or any(
+            isinstance(s, t.TypedWhile | t.TypedFor) for s in t.all_statements(bound.body.statements)
+        )
         self.seconds = float("inf")  # that the last run took
 
     @property
@@ -91,8 +97,10 @@ class PreparedRun:
         """Run on arrays whose first elements lie at the addresses; the reductions by name. Raises RunError."""
         places = self._load(arrays, addresses)
         workspace = self._runner.workspace
-        if self.seconds < _INTERRUPTIBLE_SECONDS:
+        if self.seconds < _REPORTED_SECONDS:
             workspace.reset()
+            if self._may_last:
+                self._options.interrupts = ends_on_interrupt()
             status = self._bare_run()
             if status != native.DONE:
                 self._runner.check(status, self._runtime)

@@ -27,12 +27,11 @@ from lapwing.runtime.binding.program import rank_program
 from lapwing.runtime.mpi.communicator import (
     agree,
     first_ranks,
-    meet,
 )
 from lapwing.runtime.neighbours import any_share_memory
 from lapwing.runtime.runner import Measure as Measure
 from lapwing.runtime.runner import Report as Report
-from lapwing.runtime.runner import Runner, carry_out, native_options
+from lapwing.runtime.runner import Runner, carry_out_on_first, native_options
 from lapwing.runtime.streaming import DiskTables, StreamedArray
 from lapwing.runtime.tuning import Place, Tuning
 from lapwing.runtime.workspace import Workspace
@@ -193,14 +192,7 @@ def run_on_ranks(
         return runner_of(bound, plan, rank, library, {**arrays, **on_disk.arrays(rank)}, on_disk.tables(rank))
 
     runner = agree(comm, prepare)
-    share = None
-    if runner is not None:
-        share = carry_out(runner, working, runtime, options, report, measure)
-    if working is not comm:
-        meet(comm)  # the ranks that idle must not take a core from the others
-        told = comm.bcast(None if share is None else share.without_events(), root=0)
-        share = share or told
-    assert share is not None
+    share = carry_out_on_first(runner, working, comm, runtime, options, report, measure)
     if share.stopped is not None:
         for name, values in before.items():
             arrays[name].values[...] = values
@@ -242,7 +234,7 @@ def idle_outcome(bound: BoundNest, plan: Plan) -> Outcome:
 
 def idle_results(bound: BoundNest) -> dict[str, Any]:
     """The reductions of a nest without iterations, by name."""
-    return {a.result: bound.parameters[a.result] for a in bound.body.accumulators if a.operator != "at"}
+    return {a.result: bound.parameters[a.result] for a in bound.body.accumulators if a.result in bound.parameters}
 
 
 def _distribute(

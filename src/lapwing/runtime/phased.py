@@ -18,9 +18,9 @@ from lapwing.runtime.arrays.transfer import FIRST_RANK, gather, scatter, slices
 from lapwing.runtime.binding import native
 from lapwing.runtime.binding.program import phased_program
 from lapwing.runtime.execute import tile_library
-from lapwing.runtime.mpi.communicator import agree, first_ranks, meet
+from lapwing.runtime.mpi.communicator import agree, first_ranks
 from lapwing.runtime.neighbours import any_share_memory
-from lapwing.runtime.runner import Measure, Report, Runner, carry_out, native_options
+from lapwing.runtime.runner import Measure, Report, Runner, carry_out_on_first, native_options
 from lapwing.runtime.tuning import Place, Tuning
 from lapwing.runtime.workspace import Workspace
 from lapwing.tiling.boxes import Box
@@ -104,12 +104,7 @@ def run_phases_on_ranks(
     may_raise = any(bound.body.traps for bound in phased.phases)
     before = agree(comm, lambda: {n: arrays[n].values.copy() for n in stays} if may_raise else {})
     runner = agree(comm, lambda: None if working is None else _runner(plan, faces, rank, libraries, arrays))
-    share = None if runner is None else carry_out(runner, working, runtime, options, report, measure)
-    if working is not comm:
-        meet(comm)  # the ranks that idle must not take a core from the others
-        told = comm.bcast(None if share is None else share.without_events(), root=0)
-        share = share or told
-    assert share is not None
+    share = carry_out_on_first(runner, working, comm, runtime, options, report, measure)
     if share.stopped is not None:
         for name, values in before.items():
             arrays[name].values[...] = values

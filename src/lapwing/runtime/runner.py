@@ -20,9 +20,9 @@ from lapwing.runtime.arrays.storage import LocalArray
 from lapwing.runtime.binding import native
 from lapwing.runtime.binding.program import RankProgram
 from lapwing.runtime.mpi.arrival import LOST
-from lapwing.runtime.mpi.communicator import all_finished, allgather, clock_offset, finish_work, host, join
+from lapwing.runtime.mpi.communicator import all_finished, allgather, clock_offset, finish_work, host, join, meet
 from lapwing.runtime.mpi.ending import abort, say_and_abort
-from lapwing.runtime.mpi.interrupt import noted_interrupts
+from lapwing.runtime.mpi.interrupt import ends_on_interrupt, noted_interrupts
 from lapwing.runtime.mpi.patience import patience_seconds
 from lapwing.runtime.mpi.stopping import StopSignal
 from lapwing.runtime.neighbours import Neighbours, join_neighbours
@@ -171,6 +171,7 @@ class Runner:
         if self.disk is not None:
             self.disk.c.notice = heard
         callback = native.Progress(progress)
+        options.interrupts = ends_on_interrupt()
         with noted_interrupts() as interrupt:
             status = self._run(runtime, options, ctypes.cast(callback, ctypes.c_void_p), trace, times)
         if line is not None:
@@ -213,7 +214,7 @@ class Runner:
     def bare_run(self, runtime: ctypes.CDLL, options: native.Options) -> tuple[Callable[[], int], native.Times]:
         """lw_run with all of its arguments made, and where its times will be: to be called after ``reset()``.
 
-        Nothing is reported or kept, and Ctrl-C waits for its end. It gives the status.
+        Nothing is reported or kept. It gives the status. Where options say that it ends on Ctrl-C, Python raises that.
         """
         times, trace = native.Times(), native.Trace(None, 0, 0)
         return partial(runtime.lw_run, *self._run_arguments(options, None, trace, times)), times
@@ -295,6 +296,30 @@ def carry_out(
     traces = _with_events(trace, comm) if measure.events else [end.trace for end in ends]
     earlier = [] if runner.disk is None else runner.disk.earlier_words
     return Share(None, runner.results([*(end.words for end in ends), *earlier]), slowest, traces, transfer)
+
+
+def carry_out_on_first(
+    runner: Runner | None,
+    working: Any,
+    comm: Any,
+    runtime: ctypes.CDLL,
+    options: native.Options,
+    report: Report | None,
+    measure: Measure,
+) -> Share:
+    """Run on the first ranks of comm (mpi4py), those of ``working``; the others, without a runner, idle. Collective over comm.
+
+    An error or an interrupt of any rank ends all of them.
+    """
+    share = None
+    if runner is not None:
+        share = or_abort(comm, lambda: carry_out(runner, working, runtime, options, report, measure))
+    if working is not comm:
+        or_abort(comm, lambda: meet(comm))  # the ranks that idle must not take a core from the others
+        told = comm.bcast(None if share is None else share.without_events(), root=0)
+        share = share or told
+    assert share is not None
+    return share
 
 
 @dataclass(frozen=True)

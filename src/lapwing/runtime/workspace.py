@@ -14,7 +14,7 @@ from lapwing.codegen.module import EXACT_WORDS, accumulator_offsets, accumulator
 from lapwing.errors import RunError
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
-from lapwing.loopnest.binding.promotion import PARTS
+from lapwing.loopnest.binding.promotion import INT64_MIN, PARTS, ScalarType
 from lapwing.loopnest.binding.scalars import scalar_words
 from lapwing.runtime.arrays.storage import LocalArray
 from lapwing.runtime.binding import native
@@ -79,27 +79,63 @@ class Reductions:
             (a, offsets[a.name], np.float64 if a.dtype.startswith("float") else np.int64, _type_of(a))
             for a in bound.body.accumulators
         ]
+        self._starts = offsets
+        self._initial = {
+            a.name: bound.parameters[a.name] for a in bound.body.accumulators if a.name in bound.parameters
+        }
 
     def merged(self, rows: Sequence[npt.NDArray[np.int64]]) -> dict[str, Any]:
-        """The reductions of all ranks put together, by name, as Python or NumPy scalars of the type Python would give."""
+        """The reductions of all ranks put together, by name, as Python or NumPy scalars of the type Python would give. What
+        a region leaves without a value is ``...``."""
         results: dict[str, Any] = {}
         found: dict[str, int] = {}  # by leader, the rank whose values count
+        kept_real = False
         for accumulator, start, kind, given in self._places:
             if accumulator.leader == accumulator.name:
                 found[accumulator.name] = self._with_extremum(accumulator, rows)
             if accumulator.leader is not None:
                 value: Any = rows[found[accumulator.leader]].view(kind).item(start)
-            elif accumulator.operator == "=":
+            elif accumulator.operator in ("=", "is set", "kind"):
                 value = rows[0].view(kind).item(start)
             elif accumulator.exact_sum:
                 value = _exact_total(accumulator, [row[start : start + EXACT_WORDS].tolist() for row in rows])
             else:
                 value = _combined(accumulator, [row.view(kind).item(start) for row in rows])
+            if accumulator.of is not None:
+                results[accumulator.of] = self._told(accumulator, value, results[accumulator.of])
+                continue
+            if accumulator.operator == "at":  # that is nobody's name
+                continue
+            name, kept = accumulator.result, self._is_as_before(accumulator, value, rows, found)
             if accumulator.part == "imag":
-                results[accumulator.result] = given(complex(results[accumulator.result], value))
-            elif accumulator.operator != "at":  # that is nobody's name
-                results[accumulator.result] = value if accumulator.part else given(value)
+                value = complex(results[name], value)
+                kept = kept and kept_real
+            elif accumulator.part == "real":
+                results[name], kept_real = value, kept
+                continue
+            results[name] = self._initial[name] if kept else given(value)
         return results
+
+    def _is_as_before(
+        self, accumulator: t.Accumulator, value: Any, rows: Sequence[npt.NDArray[np.int64]], found: Mapping[str, int]
+    ) -> bool:
+        """Whether nothing has been assigned to a reduction, so that the plain loop returns the very number that it began
+        with. Of a sum of integers that is not known."""
+        if accumulator.leader is not None:
+            ats = [s for a, s, _, _ in self._places if a.leader == accumulator.leader and a.operator == "at"]
+            return bool(rows[found[accumulator.leader]].item(ats[0]) == INT64_MIN)
+        if accumulator.exact_sum:
+            start = self._starts[accumulator.name]
+            return not any(row[start : start + EXACT_HEADER].any() for row in rows)
+        return accumulator.operator in ("max", "min", "set") and value == accumulator.initial
+
+    def _told(self, accumulator: t.Accumulator, value: Any, of: Any) -> Any:
+        """What is given back, now that this is known about it."""
+        if accumulator.operator == "noted":
+            return of if value else self._initial[accumulator.of or ""]
+        if accumulator.operator == "is set":
+            return of if value else ...
+        return of if of is ... or not value else _type_in_python(accumulator.kinds[value - 1])(of)
 
     def _with_extremum(self, leader: t.Accumulator, rows: Sequence[npt.NDArray[np.int64]]) -> int:
         """The rank that has the extremum of all ranks, and of equal ones that of the first iteration, or of the last."""
@@ -122,6 +158,8 @@ def _combined(accumulator: t.Accumulator, values: list[Any]) -> Any:
         if accumulator.weak:
             return total
         return np.array(total & (2**64 - 1), np.uint64).astype(accumulator.dtype).item()  # NumPy's integers wrap
+    if accumulator.operator == "noted":
+        return any(values)
     if accumulator.operator == "set":
         return next((value for value in values if value != accumulator.initial), values[0])
     result = values[0]
@@ -153,10 +191,14 @@ def _type_of(accumulator: t.Accumulator) -> type[Any]:
     """What the plain loop would return: a Python number or a NumPy scalar."""
     if accumulator.part is not None:
         whole = next(whole for whole, part in PARTS.items() if part == accumulator.dtype)
-        return complex if accumulator.weak else np.dtype(whole).type
-    if accumulator.weak:
-        return {"bool": bool, "int64": int, "float64": float}[accumulator.dtype]
-    return np.dtype(accumulator.dtype).type
+        return _type_in_python(ScalarType(whole, accumulator.weak))
+    return _type_in_python(accumulator.term or ScalarType(accumulator.dtype, accumulator.weak))
+
+
+def _type_in_python(kind: ScalarType) -> type[Any]:
+    if kind.weak:
+        return {"bool": bool, "int64": int, "float64": float, "complex128": complex}[kind.dtype]
+    return np.dtype(kind.dtype).type
 
 
 def _native_scalar(word: float) -> native.Scalar:

@@ -72,7 +72,9 @@ lw_options run_options(const Options &options, std::int64_t engine, double slice
             .slice_seconds = simulated ? whole_step_seconds : slice_seconds,
             .clock_offset = 0,
             .patience_seconds = patience(),
-            .grace_seconds = 0};
+            .grace_seconds = 0,
+            .interrupts = 0,
+            .disk = nullptr};
 }
 
 // Runs the pipeline; the seconds of the slowest rank.
@@ -131,7 +133,7 @@ void print_reductions(const Problem &problem, const Rank &rank) {
     if (rank_of(MPI_COMM_WORLD) != 0) return;
     for (std::int64_t k = 0; k < lw_this_nest.reductions; ++k) {
         const lw_nest_reduction &reduction = lw_this_nest.reduction[k];
-        if (reduction.operation == std::string("at")) continue;
+        if (reduction.operation == std::string("at") || reduction.operation == std::string("noted")) continue;
         const lw_scalar initial = problem.initial[static_cast<std::size_t>(k)];
         std::printf("%s = %s\n", reduction.name, merged(reduction, all, initial).c_str());
     }

@@ -16,9 +16,10 @@ typedef struct lw_nest_array {
 } lw_nest_array;
 
 /* kind is 'f' for floats and 'i' for integers; an exact sum takes many words, of which first_word is the first.
- * operation is "max", "min", "+" or "set"; or ">", ">=", "<" or "<=", of an extremum whose argument is wanted. It leads others, which
- * say so by its number (-1 in those without a leader): "at" is the value of a loop where it was found, in the loops' order, which
- * is nobody's name, and "with" what else was kept. */
+ * operation is "max", "min", "+" or "set"; or ">", ">=", "<" or "<=", of an extremum whose argument is wanted. It leads
+ * others, which say so by its number (-1 in those without a leader): "at" is the value of a loop where it was found, in
+ * the loops' order, which is nobody's name, and "with" what else was kept. "noted" is whether a sum of integers has had
+ * a term, nobody's name either. */
 typedef struct lw_nest_reduction {
     const char *name, *operation;
     char kind;

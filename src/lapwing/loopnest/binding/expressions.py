@@ -127,10 +127,11 @@ class ExpressionLowering(ComplexLowering):
 
     def _temporary(self, name: str, line: int) -> Value:
         if name not in self.values:
-            self._refuse(
+            self.refusals.refuse(
                 line,
                 f"{name} may have no value here, since not every way through the code above gives it one",
                 f"set it before, as {name} = 0",
+                tiled_only=True,  # what an earlier iteration gave it, or what the plain loop raises
             )
         known = self.values[name]
         if known is None:

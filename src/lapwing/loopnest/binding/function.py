@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -30,6 +31,7 @@ class NestFunction:
         self.source = FunctionSource.of(function) if source is None else source
         self.python = function
         self._parsed: tuple[NestAnalysis, Meanings] | None = None
+        self._reading = threading.RLock()  # held by the thread that reads the function, until all see what it found
         self._bound: Memo[BoundNest] = Memo()
         self._origin = self  # what this was made of with other choices: it holds what they share
         functools.update_wrapper(cast(Any, self), function)
@@ -60,15 +62,24 @@ class NestFunction:
         return known[0] if known is not None and known[1].hold else self._origin._parse()
 
     def _parse(self) -> NestAnalysis:
+        with self._reading:
+            if self._parsed is None or not self._parsed[1].hold:  # no other thread has read it meanwhile
+                self._take(self._read_nest())
+            assert self._parsed is not None
+            return self._parsed[0]
+
+    def _read_nest(self) -> tuple[NestAnalysis, Meanings]:
+        """The function as one nest, as it is now. Raises RefusedError as ``loops`` does."""
         from lapwing.loopnest.frontend.parser import parse
         from lapwing.loopnest.outside import Meanings
 
-        self._forget()
-        self._parsed = None
         self.source = self.source.read_again()
-        analysis = NestAnalysis(parse(self.source))
-        self._parsed = analysis, Meanings(self.source)
-        return analysis
+        return NestAnalysis(parse(self.source)), Meanings(self.source)
+
+    def _take(self, parsed: tuple[NestAnalysis, Meanings] | None) -> None:
+        """From now on it is this nest; None: no nest alone."""
+        self._forget()
+        self._parsed = parsed
 
     def _forget(self) -> None:
         """What was made of the loops as they were."""

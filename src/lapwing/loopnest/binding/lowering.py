@@ -36,6 +36,7 @@ from lapwing.loopnest.refusals import Refusals, Stopped
 Values = dict[str, Value | None]
 
 _NO_VALUE = Value(t.Literal("bool", False), frozenset())  # of a scalar that nothing has been assigned to
+_KIND_UNKNOWN = Value(t.Literal("int64", 0), frozenset({PY_INT}), (0, 0))
 _NO, _YES = (Value(t.Literal("bool", known), frozenset({PY_BOOL}), (0, 1)) for known in (False, True))
 
 
@@ -44,7 +45,11 @@ def lower(nest: ir.LoopNest, surroundings: Surroundings, refusals: Refusals) -> 
 
     Every type that is not supported or depends on values is noted in refusals, and its statement left out.
     """
-    return _Lowering(nest, surroundings, refusals).body()
+    lowering = _Lowering(nest, surroundings, refusals)
+    body = lowering.body()
+    if lowering.of_several_types:
+        body = _Lowering(nest, surroundings, refusals, frozenset(lowering.of_several_types)).body()
+    return body
 
 
 @dataclass
@@ -66,13 +71,23 @@ class _Arm:
 
 
 class _Lowering(ExpressionLowering):
-    def __init__(self, nest: ir.LoopNest, surroundings: Surroundings, refusals: Refusals) -> None:
+    def __init__(
+        self,
+        nest: ir.LoopNest,
+        surroundings: Surroundings,
+        refusals: Refusals,
+        of_known_kind: frozenset[str] = frozenset(),
+    ) -> None:
+        """of_known_kind: scalars of which another variable says which of several types they have."""
         super().__init__(nest, surroundings, refusals)
+        self.of_known_kind, self.of_several_types = of_known_kind, set[str]()
+        self.kinds: list[ScalarType] = []
         self.versions: dict[str, int] = {}
         self.accumulators: dict[str, t.Accumulator] = {}
         self.constants: dict[str, t.Typed] = {}  # what accumulators are set to
         self.live = liveness(nest.body, nest.returns if nest.is_sequential else ())
         self.loops: list[_LoopFrame] = []
+        self.added = _surely_updated(nest.body)
         self.is_reached = True  # whether control comes to where we are
 
     def body(self) -> t.TypedBody:
@@ -81,6 +96,7 @@ class _Lowering(ExpressionLowering):
             for name in self.nest.returns:
                 with self.refusals.recovering():
                     statements += self._given_back(name)
+                    statements += self._its_kind(name)
         return t.TypedBody(tuple(statements), tuple(self.accumulators.values()), tuple(self.traps))
 
     # -- statements --------------------------------------------------------------------------------------------------
@@ -111,11 +127,17 @@ class _Lowering(ExpressionLowering):
                     self.values[name] = None
                     raise
                 local = self._new_local(name, lowered.code.dtype)
+                kind = self._kind(value, lowered) if name in self.of_known_kind else None
                 self.values[name] = Value(local, lowered.types, lowered.interval)
+                if kind is not None:
+                    kind_local = self._new_local(_kind_name(name), "int64")
+                    self.values[_kind_name(name)] = Value(kind_local, kind.types, kind.interval)
+                    found.append(t.TypedLocal(line, text, kind_local, kind.code))
                 self.values.pop(_flag(name), None)
                 found.append(t.TypedLocal(line, text, local, lowered.code))
             case ir.Accumulate():
                 found += self._accumulate(statement)
+                found += self._noted(statement)
             case ir.If():
                 self._if(statement, found)
             case ir.For():
@@ -126,6 +148,33 @@ class _Lowering(ExpressionLowering):
                 self._jump(statement, found)
             case _:
                 raise AssertionError(statement)
+
+    def _kind(self, node: ir.Expression, value: Value) -> Value:
+        """Which of the ``kinds`` a value has, as far as that follows from what it is made of."""
+        code: t.Typed = t.Literal("int64", 0)
+        match node:
+            case _ if value.only is not None:
+                code = self._number_of(value.only)
+            case ir.Temporary(name=name) if name in self.of_known_kind:
+                code = self._kind_of(name)
+            case ir.Call(function="max" | "min", arguments=(ir.Temporary(name=name), other)) if (
+                name in self.of_known_kind
+            ):
+                traps = len(self.traps)
+                second, test = self._lower(other).only, _takes_second(value.code)
+                self.traps = self.traps[:traps]  # those of the value itself are there
+                if test is not None and second is not None:
+                    code = t.Select("int64", test, self._number_of(second), self._kind_of(name))
+        return Value(code, frozenset({PY_INT}), (0, _MOST_KINDS))
+
+    def _kind_of(self, name: str) -> t.Typed:
+        known = self.values.get(_kind_name(name))
+        return t.Literal("int64", 0) if known is None else known.code
+
+    def _number_of(self, kind: ScalarType) -> t.Typed:
+        if kind not in self.kinds:
+            self.kinds.append(kind)
+        return t.Literal("int64", self.kinds.index(kind) + 1)
 
     def _new_local(self, name: str, dtype: str) -> t.Local:
         self.versions[name] = self.versions.get(name, 0) + 1
@@ -176,6 +225,8 @@ class _Lowering(ExpressionLowering):
             return values[name]
         if name == _without_flag(name):
             return _NO_VALUE
+        if name == _kind_name(_without_flag(name)):
+            return _KIND_UNKNOWN
         return _YES if _without_flag(name) in values else _NO
 
     def _join_flags(
@@ -341,6 +392,10 @@ class _Lowering(ExpressionLowering):
             flag = self._way(_flag(name), self.values)
             if self.nest.is_sequential and flag is not None and flag is not _YES:
                 entry[_flag(name)] = flag
+            if name in self.of_known_kind:
+                kind = self._way(_kind_name(name), self.values)
+                assert kind is not None
+                entry[_kind_name(name)] = kind
         return entry
 
     def _head(self, name: str, value: Value) -> Value:
@@ -402,12 +457,31 @@ class _Lowering(ExpressionLowering):
 
     def _given_back(self, name: str) -> list[t.TypedStatement]:
         """The last value of a scalar of a sequential region."""
-        value = self._temporary(name, self.nest.line)
+        line, flag = self.nest.line, self.values.get(_flag(name))
+        if flag is None or not self.nest.leaves_unset:
+            return self._last_value(name, self._temporary(name, line))
+        value = super()._temporary(name, line)
+        if not value.types:
+            self._refuse(line, f"{name} has no value here", f"set it before, as {name} = 0")
+        found = self._last_value(name, value)
+        self.accumulators[_flag(name)] = t.Accumulator(_flag(name), "is set", "bool", True, False, of=name)
+        return [*found, t.TypedAccumulate(line, f"return {name}", _flag(name), flag.code)]
+
+    def _its_kind(self, name: str) -> list[t.TypedStatement]:
+        kind = _kind_name(name)
+        if name not in self.of_known_kind:
+            return []
+        self.accumulators[kind] = t.Accumulator(kind, "kind", "int64", True, 0, of=name, kinds=tuple(self.kinds))
+        return [t.TypedAccumulate(self.nest.line, f"return {name}", kind, self._kind_of(name))]
+
+    def _last_value(self, name: str, value: Value) -> list[t.TypedStatement]:
         weak = all(kind.weak for kind in value.types)
         dtypes = {kind.dtype for kind in value.types if weak or not kind.weak}
         if len(dtypes) > 1:
             self._mixed(value, self.nest.line)
         dtype = dtypes.pop()
+        if len(value.types) > 1:
+            self.of_several_types.add(name)
         code = self._convert(value.code, dtype, self.nest.line)
         line, text = self.nest.line, f"return {name}"
         parts, found = self._in_parts(t.Accumulator(name, "=", dtype, weak, 0), code, line, text)
@@ -437,6 +511,24 @@ class _Lowering(ExpressionLowering):
         ((_, value),) = parts  # of complex numbers none is the largest
         return [*found, t.TypedAccumulate(line, text, name, value, tuple(position), tuple(payload))]
 
+    def _noted(self, statement: ir.Accumulate) -> list[t.TypedStatement]:
+        """Notes that a sum of integers has had a term, where its type shows that and not every iteration adds one."""
+        name, line = statement.name, statement.line
+        total = self.accumulators.get(name)
+        if total is None:  # of complex numbers: two of their parts
+            return []
+        start = scalar_type(self.around.parameters[name])
+        if (
+            total.operator != "+"
+            or total.exact_sum
+            or start == ScalarType(total.dtype, total.weak)
+            or name in self.added
+        ):
+            return []
+        flag = f"{name} has terms"
+        self.accumulators[flag] = t.Accumulator(flag, "noted", "bool", True, False, of=name)
+        return [t.TypedAccumulate(line, statement.text, flag, t.Literal("bool", True))]
+
     def _into(
         self, name: str, operator: str, node: ir.Expression, line: int, text: str, leader: str | None = None
     ) -> tuple[list[tuple[str, t.Typed]], list[t.TypedStatement]]:
@@ -461,7 +553,9 @@ class _Lowering(ExpressionLowering):
             dtype, weak = joined.code.dtype, all(k.weak for k in joined.types)
             if weak and dtype.startswith("int"):
                 dtype = "int64"  # whatever a temporary was narrowed to
-        accumulator = t.Accumulator(name, operator, dtype, weak, plain_number(initial), leader)
+        before = self.accumulators.get(name)
+        kind = None if operator == "+" or (before is not None and before.term != term.only) else term.only
+        accumulator = t.Accumulator(name, operator, dtype, weak, plain_number(initial), kind, leader)
         return self._in_parts(accumulator, self._convert(term.code, dtype, line), line, text)
 
     def _in_parts(
@@ -524,7 +618,29 @@ class _Lowering(ExpressionLowering):
         return dtypes.pop(), all(kind.weak for kind in types)
 
 
-_SET = "is set"
+def _takes_second(extremum: t.Typed) -> t.Typed | None:
+    """Whether the larger, or the smaller, of two values is the second one."""
+    match extremum:
+        case t.Select(test=test):
+            return test
+        case t.Operation(operator="max" | "min" as operator, operands=(first, second)):
+            return t.Operation("bool", ">" if operator == "max" else "<", (second, first))
+    return None
+
+
+def _surely_updated(body: Sequence[ir.Statement]) -> frozenset[str]:
+    """The reductions that every iteration updates."""
+    found: set[str] = set()
+    for statement in body:
+        if isinstance(statement, ir.Accumulate):
+            found.add(statement.name)
+        if any(isinstance(one, ir.Break | ir.Continue) for one in ir.all_statements([statement])):
+            break
+    return frozenset(found)
+
+
+_SET, _KIND = "is set", "kind"
+_MOST_KINDS = 16
 _CARRIED: Interval = (-CARRIED_LIMIT, CARRIED_LIMIT)
 
 
@@ -534,7 +650,12 @@ def _flag(name: str) -> str:
 
 
 def _without_flag(name: str) -> str:
-    return name.removesuffix(f" {_SET}")
+    return name.removesuffix(f" {_SET}").removesuffix(f" {_KIND}")
+
+
+def _kind_name(name: str) -> str:
+    """The name of what says which type a scalar has."""
+    return f"{name} {_KIND}"
 
 
 def _within(interval: Interval | None, other: Interval) -> bool:

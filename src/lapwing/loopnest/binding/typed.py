@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TypeGuard
 
 from lapwing.affine.affine import Affine
+from lapwing.loopnest.binding.promotion import ScalarType
 from lapwing.loopnest.functions import NUMPY_COMPLEX_LOOPS, NUMPY_LOOPS
 
 
@@ -193,12 +194,18 @@ TypedStatement = SimpleStatement | TypedVariable | TypedIf | TypedFor | TypedWhi
 
 @dataclass(frozen=True)
 class Accumulator:
-    """A reduction: ``operator`` is max, min, + or set; ``initial`` the value before the loops; ``dtype`` of the result.
+    """A reduction: ``operator`` is max, min, + or set; ``initial`` the value before the loops; ``dtype`` of the result;
+    ``term``: of an extremum, the type of what it is taken of, where that is always the same.
 
-    Of a sequential region, a scalar that it gives back: ``operator`` is =. Where the argument of an extremum is wanted,
-    ``operator`` is >, >=, < or <=, and accumulators that follow this ``leader`` hold where it was found (``at``, one for every
-    loop) and what was to be kept of that iteration (``with``). A complex result has an accumulator for each ``part``, real and
-    imag.
+    Of a sequential region, a scalar that it gives back: ``operator`` is =; whether the one that it is ``of`` has a value: is set;
+    which of several types it has, by its number among ``kinds`` from 1 on, or 0 where that is not known: kind.
+
+    Of a sum of integers, whether there has been a term: noted.
+
+    Where the argument of an extremum is wanted, ``operator`` is >, >=, < or <=, and accumulators that follow this ``leader``
+    hold where it was found (``at``, one for every loop) and what was to be kept of that iteration (``with``).
+
+    A complex result has an accumulator for each ``part``, real and imag.
     """
 
     name: str
@@ -206,8 +213,11 @@ class Accumulator:
     dtype: str
     weak: bool
     initial: bool | int | float
+    term: ScalarType | None = None
     leader: str | None = None
     part: str | None = None
+    of: str | None = None
+    kinds: tuple[ScalarType, ...] = ()
 
     @property
     def result(self) -> str:
@@ -217,7 +227,7 @@ class Accumulator:
     @property
     def is_shared(self) -> bool:
         """Whether it is updated in place by whatever is computed at the same time: others have a partial result each."""
-        return self.exact_sum or self.leader is not None or self.operator == "set"
+        return self.exact_sum or self.leader is not None or self.operator in ("set", "noted")
 
     @property
     def exact_sum(self) -> bool:

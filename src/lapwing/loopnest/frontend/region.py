@@ -62,6 +62,7 @@ class _RegionParser(FunctionParser):
             symbols=tuple(self.symbols.items()),
             sweep_depth=0,
             is_generic=self.source.generic,
+            leaves_unset=self.source.outlined is not None,
             axis_loops=_local_axes(body),
             unpackings=self.source.counted.unpackings,
         )

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from lapwing.loopnest.program.names import Event, Use, expression_events, statement_events
+from lapwing.loopnest.program.names import Event, Use, bound_names, expression_events, statement_events
 
 Names = frozenset[str]
 NONE: Names = frozenset()
@@ -115,9 +115,14 @@ class Liveness:
         return self._block(node.body, orelse, replace(left, in_handlers=handled)) | handled
 
 
+def live_before(statements: Sequence[ast.stmt], after: Names) -> Names:
+    """The names that may be read, by statements or after them, before the statements have assigned them."""
+    return Liveness()._block(statements, after, _Exits())
+
+
 def exposed_reads(statements: Sequence[ast.stmt]) -> Names:
     """The names that statements may read before they have assigned them."""
-    return Liveness()._block(statements, NONE, _Exits())
+    return live_before(statements, NONE)
 
 
 def _through(events: Iterable[Event], live: Names) -> Names:
@@ -135,3 +140,37 @@ def _reads(*nodes: ast.AST | None) -> list[Event]:
     """What patterns and guards read; the names that a pattern captures may not be assigned."""
     found = [event for node in nodes for event in expression_events(node)]
     return [(use, name) for use, name in found if use is Use.READ]
+
+
+def first_reads(loop: ast.For | ast.While) -> Names:
+    """The names that the first iteration of a loop, if it has one, surely reads before it assigns them."""
+    read: set[str] = set()
+    assigned: set[str] = set()
+
+    def note(events: Iterable[Event]) -> None:
+        for use, name in events:
+            if use is Use.READ and name not in assigned:
+                read.add(name)
+            assigned.add(name)
+
+    def visit(node: ast.stmt) -> bool:
+        """Whether control surely goes on after it."""
+        match node:
+            case ast.For(target=target, iter=iterated, body=body):
+                note(expression_events(iterated))
+                note(expression_events(target))
+                return all(map(visit, body))
+            case ast.While(test=test, body=body):
+                note(expression_events(test))
+                return all(map(visit, body))
+            case ast.If(test=test):
+                note(expression_events(test))
+                assigned.update(bound_names([node]))
+                return not any(isinstance(n, ast.Break | ast.Continue | ast.Return | ast.Raise) for n in ast.walk(node))
+            case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Expr():
+                note(statement_events(node))
+                return True
+        return False
+
+    visit(loop)
+    return frozenset(read)

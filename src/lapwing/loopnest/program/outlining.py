@@ -9,7 +9,8 @@
                                                      best = max(best, u[i])
                                                  return best
 
-Parameters are what the loop may read before it assigns it; returned is what it assigns and what may be read after it.
+Parameters are what the loop may read before it assigns it; returned is what it assigns and what may be read after it. A
+loop that runs in its own order is also given what it may leave as it was, and is told where that has no value.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lapwing.loopnest.program.invariants import Lifted, fresh_name, lifted
-from lapwing.loopnest.program.liveness import exposed_reads
+from lapwing.loopnest.program.liveness import exposed_reads, first_reads, live_before
 from lapwing.loopnest.program.names import bound_names
 from lapwing.loopnest.program.surroundings import Around, Code, Control
 from lapwing.loopnest.refusals import Refusals
@@ -31,13 +32,17 @@ from lapwing.syntax_places import placed
 @dataclass(frozen=True)
 class Outlined:
     """A loop as a function. inputs: what the driver passes, an expression a parameter. outputs: the names that the call
-    assigns, in the order in which the function returns them. rows, looks_at: see invariants.Lifted."""
+    assigns, in the order in which the function returns them. rows, looks_at: see invariants.Lifted. perhaps: variables that may
+    have no value before: the inputs are called ``value_of`` and ``is_set_of`` them. unset: those that may have none after it,
+    for which the function returns ``...`` then."""
 
     source: FunctionSource
     inputs: tuple[ast.expr, ...]
     outputs: tuple[str, ...]
     rows: frozenset[str]
     looks_at: frozenset[str]
+    perhaps: tuple[str, ...] = ()
+    unset: tuple[str, ...] = ()
 
 
 def outline(
@@ -57,9 +62,14 @@ def outline(
     before = exposed_reads([statement]) & around.locals
     outputs = tuple(_in_order(statement, around.live_after(statement) & own))
     left = set() if sequential else set(outputs) - before
+    perhaps, left_as_before = frozenset[str](), frozenset[str]()
+    if sequential:
+        left_as_before = live_before([statement], frozenset(outputs)) & own
+        before = _without_unset(around, statement, before | left_as_before, own)
+        perhaps = _scalars(statement, before & around.set_outside(statement)) - around.assigned_before(statement).surely
     _check_names(around, statement, own - around.locals, left, before - around.set_outside(statement))
-    carried = [name for name in _in_order(statement, before) if name in own]
-    given = [name for name in _in_order(statement, before) if name not in own]
+    carried = [name for name in _in_order(statement, before) if name in own | perhaps]
+    given = [name for name in _in_order(statement, before) if name not in own | perhaps]
     taken = {*around.locals, *before, *_all_names(statement)}
     loop = Lifted(copy.deepcopy(statement))
     if lift and isinstance(statement, ast.For):
@@ -68,11 +78,15 @@ def outline(
     starts = {variable: fresh_name(f"{variable}_before", taken) for variable in carried}
     parameters = {name: _read(name, statement) for name in given if name in still_read}
     parameters |= loop.parameters
-    parameters |= {start: _read(variable, statement) for variable, start in starts.items()}
-    body: list[ast.stmt] = [
-        placed(statement, ast.Assign([ast.Name(variable, ast.Store())], ast.Name(start, ast.Load())))
-        for variable, start in starts.items()
-    ]
+    body: list[ast.stmt] = []
+    for variable, start in starts.items():
+        parameters[start] = _read(value_of(variable) if variable in perhaps else variable, statement)
+        go_on: ast.stmt = ast.Assign([ast.Name(variable, ast.Store())], ast.Name(start, ast.Load()))
+        if variable in perhaps:
+            is_set = fresh_name(f"{variable}_is_set", taken)
+            parameters[is_set] = _read(is_set_of(variable), statement)
+            go_on = ast.If(ast.Name(is_set, ast.Load()), [go_on], [])
+        body.append(placed(statement, go_on))
     body.append(loop.statement)
     if outputs:
         names: list[ast.expr] = [ast.Name(output, ast.Load()) for output in outputs]
@@ -81,7 +95,40 @@ def outline(
     source = around.source
     function = Code.of(tree, source.function).function(defaults=False)
     outlined = FunctionSource(function, source.file, source.first, source.lines, tree, sequential)
-    return Outlined(outlined, tuple(parameters.values()), outputs, frozenset(loop.rows), frozenset(loop.looks_at))
+    inputs, rows, looks_at = tuple(parameters.values()), frozenset(loop.rows), frozenset(loop.looks_at)
+    surely = around.assigned_before(statement).surely
+    unset = tuple(name for name in outputs if sequential and name in left_as_before and name not in surely)
+    return Outlined(outlined, inputs, outputs, rows, looks_at, tuple(sorted(perhaps)), unset)
+
+
+def value_of(variable: str) -> str:
+    """The name, not one that Python allows, of the driver's for the value that a variable has, or of any where it has none."""
+    return f"{variable} before"
+
+
+def is_set_of(variable: str) -> str:
+    """The driver's name for whether the variable has a value."""
+    return f"{variable} is set"
+
+
+def _without_unset(
+    around: Around, statement: ast.For | ast.While, names: frozenset[str], own: set[str]
+) -> frozenset[str]:
+    """What a sequential region goes on with of what it reads, or may leave as it was: what nothing gives a value to before, it
+    finds out by itself where it reads it, and so says whether the plain loop would raise. What its first iteration reads surely
+    would."""
+    return names - (own - around.assigned_before(statement).perhaps - first_reads(statement))
+
+
+def _scalars(statement: ast.stmt, names: frozenset[str]) -> frozenset[str]:
+    """Those of the names that stand for no array in a loop."""
+    wholes: list[ast.expr] = []
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Subscript | ast.Attribute):
+            wholes.append(node.value)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len":
+            wholes += node.args
+    return names - {whole.id for whole in wholes if isinstance(whole, ast.Name)}
 
 
 def _check_names(

@@ -14,7 +14,7 @@ from lapwing.errors import Refusal, RefusedError
 from lapwing.loopnest.frontend.function import too_deep
 from lapwing.loopnest.program.looks import NAMES, looking
 from lapwing.loopnest.program.names import own_nodes
-from lapwing.loopnest.program.outlining import Outlined
+from lapwing.loopnest.program.outlining import Outlined, is_set_of, value_of
 from lapwing.loopnest.program.procedures import procedures, with_procedures
 from lapwing.loopnest.program.regions import Interpreted, Region, choose_regions
 from lapwing.loopnest.program.surroundings import Around, Code
@@ -141,7 +141,14 @@ def with_calls(
     # Not names that Python allows, so nobody else's.
     calls = {name: _call(f"region {name}", loop, region) for name, (loop, region) in outlined.items()}
     tried = {loop.name: _try(f"sweeps {loop.name}", loop) for loop in sweeps}
-    replaced = {id(copies[id(loop)]): calls[name] for name, (loop, _) in outlined.items()}
+    replaced = {
+        id(copies[id(loop)]): [
+            *(_value_before(v, loop) for v in region.perhaps),
+            calls[name],
+            *(_forget(v, loop) for v in region.unset),
+        ]
+        for name, (loop, region) in outlined.items()
+    }
     tree = _Replacing(replaced, {id(copies[id(loop.statement)]): tried[loop.name] for loop in sweeps}).visit(tree)
     others = {name: f"procedure {name}" for name in procedures}
     with_procedures(tree, others)
@@ -162,6 +169,24 @@ def _call(name: str, where: ast.stmt, outlined: Outlined) -> ast.stmt:
     return _there(ast.Assign([targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())], call), where)
 
 
+def _value_before(variable: str, where: ast.stmt) -> ast.stmt:
+    """Looks whether a variable has a value, and which."""
+
+    def assign(name: str, value: ast.expr) -> ast.stmt:
+        return ast.Assign([ast.Name(name, ast.Store())], value)
+
+    value, is_set = value_of(variable), is_set_of(variable)
+    there = [assign(value, ast.Name(variable, ast.Load())), assign(is_set, ast.Constant(True))]
+    not_there = [assign(value, ast.Constant(0)), assign(is_set, ast.Constant(False))]
+    return _there(ast.Try(there, [ast.ExceptHandler(None, None, not_there)], [], []), where)
+
+
+def _forget(variable: str, where: ast.stmt) -> ast.stmt:
+    """``if k is ...: del k``"""
+    test = ast.Compare(ast.Name(variable, ast.Load()), [ast.Is()], [ast.Constant(...)])
+    return _there(ast.If(test, [ast.Delete([ast.Name(variable, ast.Del())])], []), where)
+
+
 def _try(name: str, sweeps: Sweeps) -> ast.stmt:
     """``done, u, v = sweeps(u, v, n, range(steps))``"""
     arguments = [*copy.deepcopy([*sweeps.inputs.values()]), copy.deepcopy(sweeps.statement.iter)]
@@ -174,7 +199,7 @@ def _try(name: str, sweeps: Sweeps) -> ast.stmt:
 def _there(node: Statement, where: ast.stmt) -> Statement:
     """A statement that is made, where another stands: on the line of a loop's heading."""
     for part in ast.walk(node):
-        if isinstance(part, ast.expr | ast.stmt):
+        if isinstance(part, ast.expr | ast.stmt | ast.excepthandler):
             part.lineno = part.end_lineno = where.lineno
             part.col_offset = part.end_col_offset = where.col_offset
     return node
@@ -183,7 +208,7 @@ def _there(node: Statement, where: ast.stmt) -> Statement:
 class _Replacing(ast.NodeTransformer):
     """Puts statements in the place of others, by their identity; loops that are tried are done where that has not done them."""
 
-    def __init__(self, by_identity: dict[int, ast.stmt], tried: dict[int, ast.stmt]) -> None:
+    def __init__(self, by_identity: dict[int, list[ast.stmt]], tried: dict[int, ast.stmt]) -> None:
         self._by_identity, self._tried = by_identity, tried
 
     def visit(self, node: ast.AST) -> Any:

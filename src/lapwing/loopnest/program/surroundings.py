@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from lapwing.loopnest.program.assignment import Assigned, Assignments
 from lapwing.loopnest.program.liveness import Liveness, Names
 from lapwing.loopnest.program.names import bound_names, captured_names, local_names, parameter_names
 from lapwing.loopnest.source import FunctionSource
@@ -42,6 +43,14 @@ class Around:
         """The variables that something else than a statement gives a value to."""
         tree = self.source.tree
         return frozenset({*parameter_names(tree.args)} | bound_names(tree.body, without=statement))
+
+    @cached_property
+    def _assignments(self) -> Assignments:
+        return Assignments.of(self.source.tree)
+
+    def assigned_before(self, statement: ast.stmt) -> Assigned:
+        """The variables that have a value before a statement."""
+        return self._assignments.before(statement)
 
     def live_after(self, statement: ast.stmt) -> Names:
         """The variables that may be read after a statement."""

@@ -22,6 +22,7 @@ from lapwing.runtime.arrays.shear import Box
 from lapwing.runtime.arrays.storage import LocalArray
 from lapwing.runtime.arrays.transfer import sides, slices
 from lapwing.runtime.mpi import communicator
+from lapwing.runtime.mpi.threads import one_call
 from lapwing.tiling.boxes import intersection
 
 _WAYS_OUT = "Pass the same array on every rank, or None on all ranks but rank 0; comm=lw.SELF makes an array of each rank's own."
@@ -84,6 +85,10 @@ class DistributedArray(Parts):
 
     def agree(self) -> None:
         """See that all ranks create the same array. Collective; the constructor's last step, unless that is put off."""
+        with one_call(self._comm, "DistributedArray"):
+            self._agree()
+
+    def _agree(self) -> None:
         known = communicator.known(self._comm)
         number = known.arrays + 1
         call = Call(
@@ -182,11 +187,13 @@ class DistributedArray(Parts):
             assert whole is not None
             return whole
         if not self._is_everywhere:
-            call = Call(f"{self.name}, brought together")
-            told = tell(call.digest, True, int(self._together is not None), call.name, self._comm)
-            agree_on(call, "", self._comm, told)
-            if not told[:, -1].all():
-                self._together = self._brought_together()
+            what = f"{self.name}, brought together"
+            with one_call(self._comm, what):
+                call = Call(what)
+                told = tell(call.digest, True, int(self._together is not None), call.name, self._comm)
+                agree_on(call, "", self._comm, told)
+                if not told[:, -1].all():
+                    self._together = self._brought_together()
             assert self._together is not None
             return self._together
         assert self._whole is not None
@@ -302,8 +309,10 @@ class DistributedArray(Parts):
         """The whole array on rank 0, None on the others. Collective. The distribution stays as it is."""
         if self._comm is None:
             return self.whole
-        agree_on(Call(f"{self.name}.numpy()"), "", self._comm)
-        return self._gathered()
+        what = f"{self.name}.numpy()"
+        with one_call(self._comm, what):
+            agree_on(Call(what), "", self._comm)
+            return self._gathered()
 
     def redistribute(self) -> None:
         """Give every rank a box of it, rows of equal number. Collective.
@@ -332,6 +341,10 @@ class DistributedArray(Parts):
                 steps.abandon()
                 raise
             return
+        with one_call(self._comm, f"{self.name}.save()"):
+            self._save(name)
+
+    def _save(self, name: str) -> None:
         same = "Save to the same file from every rank."
         agree_on(Call(f"{self.name}.save()", values=(("path", repr(name)),)), same, self._comm)
         self.make_on_all_ranks()

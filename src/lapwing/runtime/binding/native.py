@@ -183,6 +183,7 @@ class Options(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_int64) for name in ("engine", "comm", "dry", "split_bytes", "helper_cpu", "spin")),
         *((name, ctypes.c_double) for name in ("slice_seconds", "clock_offset", "patience_seconds", "grace_seconds")),
+        ("interrupts", ctypes.c_int64),
         ("disk", ctypes.POINTER(Disk)),
     ]
 

@@ -242,7 +242,8 @@ typedef struct lw_options {
     double clock_offset;     /* added to this rank's clock to agree with the others' */
     double patience_seconds; /* a wait this long is an error; 0: never */
     double grace_seconds;    /* for the other ranks to come to their end after this one has met an error of the loop */
-    const lw_disk *disk;     /* null where all is in memory */
+    int64_t interrupts;  /* whether SIGINT ends a run in the process's main thread at once: LW_STOPPED, or LW_FAILED */
+    const lw_disk *disk; /* null where all is in memory */
 } lw_options;
 
 typedef enum lw_status { LW_DONE = 0, LW_TRAPPED = 1, LW_STOPPED = 2, LW_FAILED = 3 } lw_status;

@@ -8,6 +8,7 @@
 
 #include "courier.hpp"
 #include "delays.hpp"
+#include "interrupt.hpp"
 #include "order.hpp"
 #include "progress.hpp"
 #include "simulated.hpp"
@@ -117,7 +118,7 @@ private:
         bool goes_on = true;
         slicer.run(box, [&](const lw_box &slice) {
             dawdle();
-            if (!dry) modules_[at.phase].compute(&tile, &slice);
+            if (!dry) compute_until_interrupted(modules_[at.phase], &tile, &slice);
             spend_computing(slicer.volume(slice));
             const double spent = trace_.lap();
             seconds += spent;
@@ -139,6 +140,7 @@ private:
     }
 
     bool stop_requested() {
+        if (is_interrupted()) return true;
         if (report_ == nullptr || trace_.mark() < next_report_) return false;
         next_report_ = trace_.mark() + report_interval;
         const std::int64_t answer = report_(done_, program_.sweeps * program_.steps);

@@ -39,6 +39,7 @@ struct Run {
 
 private:
     int execute(const Courier &courier, Progress &progress, Storage &storage, Trace &trace) const {
+        const Interrupts interrupts(options.interrupts != 0);
         Pipeline pipeline(program, modules, tiles, courier, progress, storage, trace, report, options.grace_seconds);
         const int status = pipeline.run(options.slice_seconds, options.dry != 0);
         trace.copy_to(kept);

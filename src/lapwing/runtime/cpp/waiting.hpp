@@ -7,6 +7,7 @@
 #include <string>
 
 #include "clock.hpp"
+#include "interrupt.hpp"
 #include "simulated.hpp"
 
 namespace lapwing {
@@ -55,6 +56,7 @@ void wait_until(const WaitingRules &rules, Done done, Describe describe) {
             if (done()) return;
             relax();
         }
+        if (is_interrupted()) throw Failure("interrupted while waiting for " + describe());
         // A thread may have a core of its own and yet share it with other programs.
         if (!rules.spin || round >= patient_rounds) sched_yield();
         if (rules.patience_seconds > 0) {

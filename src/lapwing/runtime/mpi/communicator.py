@@ -8,6 +8,7 @@ from __future__ import annotations
 import pickle
 import platform
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from lapwing.runtime.mpi.ending import end_all_on_error
 from lapwing.runtime.mpi.launcher import launched_together
 from lapwing.runtime.mpi.memory import unname_mapped
 from lapwing.runtime.mpi.start import start_mpi
+from lapwing.runtime.mpi.threads import one_call
 
 Result = TypeVar("Result")
 
@@ -149,14 +151,18 @@ def _own(comm: Any, what: str) -> Any:
     found: Known | None = comm.Get_attr(_attribute())
     if found is not None:
         return found.comm
-    duplicate, request = comm.Idup()
-    wait_for_all(request, Roll(comm, _LAST_TAG, 1, {}, private=False), what)
+    with one_call(comm, what):
+        duplicate, request = comm.Idup()
+        wait_for_all(request, Roll(comm, _LAST_TAG, 1, {}, private=False), what)
     if comm.Get_size() == sys.modules["mpi4py.MPI"].COMM_WORLD.Get_size() > 1:
         unname_mapped()  # all have come through MPI_Init, and so have mapped what they share
     found = Known(duplicate)
     comm.Set_attr(_attribute(), found)
     duplicate.Set_attr(_attribute(), found)
     return duplicate
+
+
+_making_attribute = threading.Lock()
 
 
 @cache
@@ -166,8 +172,13 @@ def _mpi() -> Any:
     return MPI
 
 
-@cache
 def _attribute() -> int:
+    with _making_attribute:  # two threads would each make one
+        return _made_attribute()
+
+
+@cache
+def _made_attribute() -> int:
     from mpi4py import MPI
 
     def forget(comm: Any, _: int, found: Known) -> None:

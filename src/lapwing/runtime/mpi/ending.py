@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 import time
 from functools import cache
 from typing import Any
@@ -19,9 +20,14 @@ def abort(comm: Any) -> None:
     """End all ranks of comm (mpi4py), this one within seconds in any case."""
     # MPI_Abort waits for messages in flight, for ever where the network is gone. No thread could end that wait: mpi4py
     # holds the interpreter meanwhile.
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(_ABORT_SECONDS)
+    _end_after(_ABORT_SECONDS)
     comm.Abort(1)
+
+
+def _end_after(seconds: int) -> None:
+    if threading.current_thread() is threading.main_thread():  # in no other may Python change what a signal does
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(seconds)
 
 
 def say_and_abort(text: str, comm: Any) -> None:
@@ -58,8 +64,7 @@ def _world() -> Any:
             return None
         from lapwing.runtime.mpi.start import start_mpi
 
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(_START_SECONDS)
+        _end_after(_START_SECONDS)
         start_mpi()
     mpi = sys.modules["mpi4py.MPI"]
     if not mpi.Is_initialized() or mpi.Is_finalized() or mpi.COMM_WORLD.Get_size() == 1:

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import signal
-import threading
+from _signal import (  # type: ignore[import-not-found]  # signal.getsignal takes a microsecond
+    default_int_handler,
+    getsignal,
+)
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import get_ident, main_thread
+
+
+def ends_on_interrupt() -> bool:
+    """Whether Ctrl-C is to end what this thread runs: it is the main one, and no handler of the user's own takes it."""
+    return getsignal(signal.SIGINT) is default_int_handler and get_ident() == main_thread().ident
 
 
 @contextmanager
@@ -16,8 +25,7 @@ def noted_interrupts() -> Iterator[list[BaseException]]:
     the user's own is left alone.
     """
     noted: list[BaseException] = []
-    in_main_thread = threading.current_thread() is threading.main_thread()
-    if not in_main_thread or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    if not ends_on_interrupt():
         yield noted
         return
     signal.signal(signal.SIGINT, lambda *_: noted.append(KeyboardInterrupt()))

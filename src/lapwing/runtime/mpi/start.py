@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from typing import Any
 
 from lapwing.codegen.cache import build_shared_library
@@ -18,11 +19,13 @@ from lapwing.runtime.mpi.place import at_place
 
 def start_mpi(what: str = "") -> None:
     """Load and initialise MPI. Raises RunError as ``world`` does."""
-    if not _starts:
-        _start_mpi(what)
-        _starts.append(True)
+    with _starting:
+        if not _starts:
+            _start_mpi(what)
+            _starts.append(True)
 
 
+_starting = threading.Lock()
 _starts: list[bool] = []
 
 
