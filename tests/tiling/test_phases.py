@@ -120,6 +120,26 @@ def beside_diagonal(v, w, sweeps):
             w[i] = v[i, i + 3]
 
 
+@lw.nest
+def torus_there(u, v, sweeps):
+    n, m = u.shape
+    for t in range(sweeps):
+        for i in range(n):
+            for j in range(m):
+                right = j + 1 if j < m - 1 else 0
+                v[i, j] = 0.25 * (u[i - 1, j] + u[(i + 1) % n, j] + u[i, j - 1] + u[i, right])
+
+
+@lw.nest
+def torus_back(u, v, sweeps):
+    n, m = u.shape
+    for t in range(sweeps):
+        for i in range(n):
+            for j in range(m):
+                down = (i - 1) % n
+                u[i, j] = 0.25 * (v[down, j] + v[(i + 1) % n, j] + v[i, (j - 1) % m] + v[i, (j + 1) % m])
+
+
 def phased(*nests: lw.Nest, sweeps: int = 3, **arrays: ArrayShape) -> PhasedNest:
     bound = []
     for nest in nests:
@@ -146,6 +166,28 @@ def test_two_arrays_in_turns_exchange_a_row_a_phase() -> None:
     ]
     assert messages(faces, 0, 1) == messages(faces, 1, 0) == [(0, 0, 0, 2, ROW), (1, 1, 2, 0, ROW)]
     assert [c.exchange for c in faces.channels(0, 1)] == [1, 0]
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_ranks_along_a_periodic_axis_are_a_ring(ranks: int) -> None:
+    """Each sends the row at either end to the ranks on both sides, the last one's neighbour being the first."""
+    plan = make_phased_plan(phased(torus_there, torus_back), ranks, grid=(ranks, 1), tile=100)
+    faces, row = plan.faces, 8 * N
+    assert [t.split for t in plan.tilings] == ["boundary first"] * 2
+    for rank in range(ranks):
+        assert [s.boundary for s in faces.phase_steps(0, rank)] == [True, True, False]
+        sent = [(c.target, c.phase, c.lag, m.bytes) for c in faces.outgoing(rank) for m in c.messages]
+        around = [(rank + 1) % ranks, (rank - 1) % ranks]
+        both = {target: row * around.count(target) for target in around}
+        assert sorted(sent) == sorted((t, p, p, b) for t, b in both.items() for p in (0, 1))
+
+
+def test_a_torus_cut_along_both_axes() -> None:
+    plan = make_phased_plan(phased(torus_there, torus_back), 4, grid=(2, 2), tile=100)
+    for rank in range(4):
+        sent = [(c.target, m.bytes) for c in plan.faces.outgoing(rank) for m in c.messages]
+        # Both ends of the block go to the one neighbour along an axis, in each of two phases.
+        assert sorted(sent) == sorted([(rank ^ 1, 8 * N)] * 2 + [(rank ^ 2, 8 * N)] * 2)
 
 
 def test_fields_that_lie_apart_are_sent_one_way_each() -> None:

@@ -17,7 +17,7 @@ from lapwing.planner.cuts import fits, is_count, pipelined
 from lapwing.planner.inner import choice_by_rule
 from lapwing.planner.plan import ENGINES, SLICE_SECONDS
 from lapwing.schedule.pipeline import Engine
-from lapwing.tiling.distribution import Dimension, Distribution, dimensions, distances
+from lapwing.tiling.distribution import Dimension, Distribution, dimensions, reach
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.partition import balanced_cuts, factorisations, in_direction, weighted_cuts
 from lapwing.tiling.phases import PhasedFaces
@@ -172,8 +172,8 @@ def _communication(phased: PhasedNest, cut: Sequence[Dimension], grid: Sequence[
     total = 0.0
     for dimension, parts in zip(cut, grid, strict=True):
         for phase in range(len(phased.phases)) if parts > 1 else ():
-            reach = distances(phased, dimension, phase, phased.written)
-            total += parts if reach is None else (reach[1] - reach[0]) * parts / dimension.extent
+            apart = reach(phased, dimension, phase, phased.written)
+            total += parts if apart is None else (apart.back + apart.forth) * parts / dimension.extent
     return total
 
 

@@ -174,22 +174,44 @@ def _value(draw: st.DrawFn, phase: _Phase, arrays: Sequence[ArraySpec]) -> str:
 
 
 @st.composite
+def _around(draw: st.DrawFn, index: str, extent: int) -> str:
+    """An index that goes on at the other end, of the whole axis or of what loops write, stops there, or does neither."""
+    offset, inside = draw(st.integers(-FARTHEST, FARTHEST)), extent - 2 * MARGIN
+    last = extent - MARGIN - 1
+    return draw(
+        st.sampled_from(
+            [
+                f"({index} + {offset} - {MARGIN}) % {inside} + {MARGIN}",
+                f"({index} + {offset}) % {inside}",
+                f"{MARGIN} + ({index} - {MARGIN + abs(offset)}) % {inside}",
+                f"{index} - {MARGIN + abs(offset)}",
+                f"{index} + 1 if {index} < {last} else {MARGIN}",
+                f"{index} - 1 if {index} > {MARGIN} else {last}",
+                f"max({index} - {abs(offset)}, {MARGIN})",
+                f"min({index} + {abs(offset)}, {last})",
+                f"{index} + {offset}",
+                index,
+            ]
+        )
+    )
+
+
+@st.composite
 def _read(draw: st.DrawFn, phase: _Phase, arrays: Sequence[ArraySpec]) -> str:
     array = draw(st.sampled_from(arrays))
     dims = len(array.shape)
     if array.name not in phase.places:
-        kind = draw(st.sampled_from(["near"] * 8 + ["row", "turned", "around", "around", "diagonal", "diagonal"]))
+        kind = draw(
+            st.sampled_from(["near"] * 8 + ["row", "turned", "around", "around", "around", "diagonal", "diagonal"])
+        )
         texts = _subscripts([draw(st.integers(-FARTHEST, FARTHEST)) for _ in range(dims)]).split(", ")
         axis, is_square = draw(st.integers(0, dims - 1)), dims == 2 and array.shape[0] == array.shape[1]
         if kind == "row" and dims > 1:
             texts[axis] = str(draw(st.integers(0, 5)))
         elif kind == "turned" and is_square:
             texts = ["j", "i"]
-        elif kind == "around":  # the first elements' neighbours are the last
-            back = MARGIN + draw(st.integers(1, FARTHEST))
-            texts[axis] = draw(
-                st.sampled_from([f"{NAMES[axis]} - {back}", f"({texts[axis]} + 7) % {array.shape[axis]}"])
-            )
+        elif kind == "around":
+            texts = [draw(_around(NAMES[axis], extent)) for axis, extent in enumerate(array.shape)]
         elif kind == "diagonal" and is_square:
             texts[1 - axis] = f"{NAMES[axis]} + {draw(st.integers(-FARTHEST, FARTHEST))}"
         return f"{array.name}[{', '.join(texts)}]"

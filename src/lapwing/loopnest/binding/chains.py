@@ -10,7 +10,7 @@ from lapwing.loopnest.binding import typed as t
 
 # Cycles from an operand to the result, about alike on all cores of the last ten years.
 _FLOAT_CYCLES = {"+": 4, "-": 4, "*": 4, "/": 14, "sqrt": 18, "min": 4, "max": 4, "abs": 1, "//": 40, "%": 40}
-_INTEGER_CYCLES = {"*": 3, "min": 2, "max": 2, "abs": 2, "/": 18, "//": 20, "%": 20}
+_INTEGER_CYCLES = {"*": 3, "wrap": 2, "min": 2, "max": 2, "abs": 2, "/": 18, "//": 20, "%": 20}
 _CALL_CYCLES = 40  # of the math library, powers too
 _CONVERSION_CYCLES, _SELECT_CYCLES = 5, 2
 _NOT_CHAINED = -(10**6)
