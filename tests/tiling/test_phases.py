@@ -140,6 +140,22 @@ def torus_back(u, v, sweeps):
                 u[i, j] = 0.25 * (v[down, j] + v[(i + 1) % n, j] + v[i, (j - 1) % m] + v[i, (j + 1) % m])
 
 
+@lw.nest
+def red(u, v, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1 + (i + 1) % 2, u.shape[1] - 1, 2):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] + v[i, j])
+
+
+@lw.nest
+def black(u, v, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1 + i % 2, u.shape[1] - 1, 2):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] + v[i, j])
+
+
 def phased(*nests: lw.Nest, sweeps: int = 3, **arrays: ArrayShape) -> PhasedNest:
     bound = []
     for nest in nests:
@@ -166,6 +182,13 @@ def test_two_arrays_in_turns_exchange_a_row_a_phase() -> None:
     ]
     assert messages(faces, 0, 1) == messages(faces, 1, 0) == [(0, 0, 0, 2, ROW), (1, 1, 2, 0, ROW)]
     assert [c.exchange for c in faces.channels(0, 1)] == [1, 0]
+
+
+def test_phases_of_two_colours_have_interiors() -> None:
+    """What a red point reads is black, from the phase before: no phase waits for its own faces."""
+    plan = make_phased_plan(phased(red, black), 2, grid=(2, 1), tile=100)
+    assert [t.split for t in plan.tilings] == ["boundary first"] * 2
+    assert messages(plan.faces, 0, 1) == messages(plan.faces, 1, 0) == [(0, 0, 0, 2, ROW), (1, 1, 2, 0, ROW)]
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])

@@ -1,8 +1,9 @@
 """What ranks tell each other: the faces tiles send, when they are made and when they are needed.
 
 A face is one kind of write: an array and the constant offsets it is written at. After a step a rank sends, of what the
-step wrote, the part its neighbours will touch. Neighbours that come later in the same sweep need it in that sweep
-(flow dependences, lag 0); the others need it in the next sweep (old values, P3's top frontier; lag 1).
+step wrote, the part its neighbours will touch. Neighbours that come later in the same sweep and depend on it there need it in
+that sweep (lag 0); the others need it in the next sweep (old values, P3's top frontier; lag 1). So red points and black ones, of
+which none waits for others of its colour, are exchanged between sweeps, each rank's while it is at the rest of its block.
 
 Where time is the mapping dimension (P4) a step is a sweep of the whole block, and a message holds the faces of as many
 sweeps as a tile is high.
@@ -17,7 +18,9 @@ from functools import cached_property
 
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.dependences import Vector, distance_vectors, inside_sweep
 from lapwing.tiling.partition import Partition, Range
+from lapwing.tiling.skewing import skewed_dependences
 
 Box = tuple[Range, ...]
 
@@ -169,9 +172,22 @@ class Faces:
         return Channel(source, target, lag, depth, tuple(messages), exchange=0 if lag else None)
 
     def lag(self, source: int, target: int) -> int:
-        """How many sweeps later a rank needs what another one wrote: 0 where it comes later in the same sweep, else 1."""
+        """How many sweeps later a rank needs what another one wrote: 0 where dependences inside a sweep lead to it, else 1. Along
+        time ranks do the same sweep one after the other, so that what one wrote has the values of that sweep for all after it.
+        """
         order = zip(self.partition.order(source), self.partition.order(target), strict=True)
-        return 0 if all(s <= t for s, t in order) else 1
+        apart = [t - s for s, t in order]
+        if any(distance < 0 for distance in apart):
+            return 1
+        if self.mapping is None:
+            return 0
+        return (
+            0 if any(all(v > 0 or not a for v, a in zip(vector, apart, strict=True)) for vector in self._flows) else 1
+        )
+
+    @cached_property
+    def _flows(self) -> tuple[Vector, ...]:
+        return flow_vectors(self.bound)
 
     def message(self, source: int, target: int, made: int) -> Message | None:
         """What a rank sends another after a step, or None if it sends nothing; taken by itself, whatever comes before."""
@@ -276,6 +292,14 @@ def sweep_skew(reach: int, tile: int, ranks: int) -> int:
 
 def _meet(a: Sequence[Range], b: Sequence[Range]) -> bool:
     return all(max(x[0], y[0]) < min(x[1], y[1]) for x, y in zip(a, b, strict=True))
+
+
+def flow_vectors(bound: BoundNest) -> tuple[Vector, ...]:
+    """Along space loops, the dependences inside a sweep by which an iteration is given elements of another: it reads what they
+    hold, or stores to them again."""
+    depth = bound.nest.sweep_depth
+    found = skewed_dependences(inside_sweep(bound.analysis.dependences, depth), bound.skew)
+    return distance_vectors(replace(d, vector=d.vector[depth:]) for d in found if d.kind != "anti")
 
 
 def faces_of(bound: BoundNest) -> tuple[Face, ...]:

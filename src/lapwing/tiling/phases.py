@@ -18,9 +18,10 @@ from functools import cached_property
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.phased_nest import PhasedNest
+from lapwing.loopnest.dependences import Vector
 from lapwing.tiling.boxes import Box, coalesced, common, intersection, volume, without
 from lapwing.tiling.distribution import Distribution, Reach, reach
-from lapwing.tiling.faces import Channel, Face, Message, Part, faces_of, in_order, loop_offsets
+from lapwing.tiling.faces import Channel, Face, Message, Part, faces_of, flow_vectors, in_order, loop_offsets
 from lapwing.tiling.needed import images, touched_box, touching
 from lapwing.tiling.partition import Range
 from lapwing.tiling.steps import PhaseTiling, Step, steps_of
@@ -176,9 +177,20 @@ class PhasedFaces:
         yield from ((phase, _Need.OLD) for phase in range(last, reader if flows else reader - 1, -1))
 
     def _flows(self, phase: int, source: int, target: int) -> bool:
-        """Whether inside a phase a rank sees what another one writes in it: where it comes later along all loops."""
+        """Whether inside a phase a rank sees what another one writes in it: where dependences lead to it."""
         order = (self.distribution.order(phase, rank) for rank in (source, target))
-        return all(s <= t for s, t in zip(*order, strict=True))
+        apart = [t - s for s, t in zip(*order, strict=True)]
+        if any(distance < 0 for distance in apart):
+            return False
+        loops = [d.loops[phase][0] if phase in d.loops else None for d in self.distribution.cut]
+        return any(
+            all(not a or k is None or vector[k] > 0 for k, a in zip(loops, apart, strict=True))
+            for vector in self._flow_vectors[phase]
+        )
+
+    @cached_property
+    def _flow_vectors(self) -> tuple[tuple[Vector, ...], ...]:
+        return tuple(flow_vectors(bound) for bound in self.phased.phases)
 
     def _channel(
         self, source: int, target: int, phase: int, need: _Need, needs: Mapping[tuple[int, _Need], list[_Reads]]

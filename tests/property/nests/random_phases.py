@@ -90,6 +90,7 @@ class _Phase:
     moved: tuple[int, ...]  # by axis: what its indices lie behind the elements' of an array in place
     places: dict[str, list[tuple[int, ...]]]  # of arrays that it writes, the constants added to its indices
     free: bool  # reads of what it writes may lie anywhere
+    coloured: bool = False  # it does every other point
 
 
 @st.composite
@@ -128,6 +129,12 @@ def _phase(draw: st.DrawFn, number: int, arrays: Sequence[ArraySpec], staggered:
         indent += "    "
         lines.append(f"{indent}for {NAMES[axis]} in {ranges[axis]}:")
     indent += "    "
+    if draw(st.sampled_from([False] * 4 + [True])):
+        # Points of two colours; those of one do not read each other, or nearly so.
+        colour = " + ".join(NAMES[a] for a in range(dims))
+        lines.append(f"{indent}if ({colour}) % 2 == t % 2:")
+        indent += "    "
+        phase.coloured = True
     for array in written:
         for place in places[array.name]:
             lines.append(f"{indent}{array.name}[{_subscripts(place)}] = {draw(_value(phase, arrays))}")
@@ -215,6 +222,10 @@ def _read(draw: st.DrawFn, phase: _Phase, arrays: Sequence[ArraySpec]) -> str:
         elif kind == "diagonal" and is_square:
             texts[1 - axis] = f"{NAMES[axis]} + {draw(st.integers(-FARTHEST, FARTHEST))}"
         return f"{array.name}[{', '.join(texts)}]"
+    if phase.coloured and draw(st.sampled_from([True] * 5 + [False])):
+        place, axis = phase.places[array.name][0], draw(st.integers(0, dims - 1))
+        away = draw(st.sampled_from([-1, 1]))
+        return f"{array.name}[{_subscripts([p + away * (axis == k) for k, p in enumerate(place)])}]"
     # Where tiles are to be legal, every read lies behind the write in the order of all loops, or ahead in all of them.
     side, offsets = draw(st.sampled_from([-1, 1])), []
     for axis in range(dims):
