@@ -6,14 +6,17 @@ known of them by pieces need not be sent, or kept, as anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from lapwing.affine.affine import Affine
+from lapwing.errors import Refusal, RefusedError
 from lapwing.loopnest import ir
 from lapwing.loopnest.guards import NotZero, affine_of, holds
 
 Interval = tuple[int, int]  # inclusive
+Place = tuple[ir.Access, int]  # an index: its access and axis
 _MOST = 4  # pieces of an index: more are as good as anywhere
 
 
@@ -46,6 +49,14 @@ class Piece:
 
 
 @dataclass(frozen=True)
+class Around:
+    """Where reads of arrays that a nest writes go around an axis, and the integers that decide it."""
+
+    pieces: Mapping[Place, tuple[Piece, ...]]
+    integers: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class Surroundings:
     """What is known where an index stands: the values of integer scalars, the ranges of loop indices, and the temporaries that
     are assigned once."""
@@ -57,9 +68,65 @@ class Surroundings:
 
 def surroundings_of(nest: ir.LoopNest, integers: Mapping[str, int], ranges: Mapping[str, Interval]) -> Surroundings:
     """Those of a nest's body. ranges: of the loop indices."""
-    sets = [s for s in ir.all_statements(nest.body) if isinstance(s, ir.SetTemporary) and not nest.is_sequential]
+    return Surroundings(integers, ranges, {} if nest.is_sequential else definitions_in(nest))
+
+
+def definitions_in(nest: ir.LoopNest) -> dict[str, ir.Expression]:
+    """The temporaries of a nest's body that are assigned once."""
+    sets = [s for s in ir.all_statements(nest.body) if isinstance(s, ir.SetTemporary)]
     names = [s.name for s in sets]
-    return Surroundings(integers, ranges, {s.name: s.value for s in sets if names.count(s.name) == 1})
+    return {s.name: s.value for s in sets if names.count(s.name) == 1}
+
+
+def interior(access: ir.Access, axis: int, definitions: Mapping[str, ir.Expression]) -> Affine | None:
+    """An index where it does not go around its axis; None where that is not known."""
+    return access.affine[axis] or _interior(access.subscripts[axis], definitions)
+
+
+def _interior(node: ir.Expression, definitions: Mapping[str, ir.Expression]) -> Affine | None:
+    match node:
+        case ir.Temporary(name=name) if name in definitions:
+            return _interior(definitions[name], definitions)
+        case ir.Binary(operator="%", left=left):
+            return affine_of(left)
+        case ir.Binary(operator="+" | "-" as operator, left=left, right=right):
+            first, second = _interior(left, definitions), _interior(right, definitions)
+            if first is None or second is None:
+                return None
+            return first + second if operator == "+" else first - second
+        case ir.Conditional(then=then, otherwise=otherwise):
+            one, other = affine_of(then), affine_of(otherwise)
+            return one if one is not None and one.terms else other
+    return affine_of(node)
+
+
+def places_around(nest: ir.LoopNest, looked_up: Collection[Place]) -> list[Place]:
+    """The indices with which a written array is read along an axis that loops are cut along, and that may go around it.
+
+    looked_up: the affine ones that may count from the end.
+    """
+    reads = dict.fromkeys(access for _, access in ir.body_reads(nest.body) if access.array in nest.axis_loops)
+    return [
+        (access, axis)
+        for access in reads
+        for axis, loop in enumerate(nest.axis_loops[access.array])
+        if loop is not None and (access.affine[axis] is None or (access, axis) in looked_up)
+    ]
+
+
+def uniform_pieces(pieces: Sequence[Piece], loop: str, ranges: Mapping[str, Interval]) -> tuple[Piece, ...]:
+    """Pieces that are a loop's index plus a constant each, a constant where the loop has one value among them; () where not all
+    are."""
+    found = []
+    for piece in pieces:
+        index = piece.index
+        within = piece.within(ranges) or ranges
+        if not index.terms and within[loop][0] == within[loop][1]:
+            index = Affine.of(loop) + (index.constant - within[loop][0])
+        if index.terms != ((loop, 1),):
+            return ()
+        found.append(Piece(index, piece.guards))
+    return tuple(found)
 
 
 def pieces_of(node: ir.Expression, extent: int, around: Surroundings) -> tuple[Piece, ...]:
@@ -178,3 +245,12 @@ def _feasible(found: Iterable[Piece], around: Surroundings) -> list[Piece]:
         guards = dict.fromkeys(g for g in piece.guards if g.interval(around.ranges)[0] < 0)
         kept.setdefault(Piece(piece.index, tuple(guards)))
     return list(kept)
+
+
+def refuse_around(nest: ir.LoopNest, access: ir.Access, axis: int, found: str) -> NoReturn:
+    """Say that an axis is not cut because of how a read goes around it."""
+    text = (
+        f"{nest.where(access.line)}: index {axis + 1} of {access.text} goes around an axis that {nest.name} writes along, "
+        f"{found}. Read old values from a copy of {access.array}, or cut other loops."
+    )
+    raise RefusedError(Refusal(text, tiled_only=True))

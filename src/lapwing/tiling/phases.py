@@ -18,7 +18,6 @@ from functools import cached_property
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.phased_nest import PhasedNest
-from lapwing.loopnest.dependences import Vector
 from lapwing.tiling.boxes import Box, coalesced, common, intersection, volume, without
 from lapwing.tiling.distribution import Distribution, Reach, reach
 from lapwing.tiling.faces import Channel, Face, Message, Part, faces_of, flow_vectors, in_order, loop_offsets
@@ -177,20 +176,16 @@ class PhasedFaces:
         yield from ((phase, _Need.OLD) for phase in range(last, reader if flows else reader - 1, -1))
 
     def _flows(self, phase: int, source: int, target: int) -> bool:
-        """Whether inside a phase a rank sees what another one writes in it: where dependences lead to it."""
+        """Whether inside a phase a rank sees what another one writes in it: where it comes later along all loops, and some
+        dependence inside the phase leads to other ranks."""
         order = (self.distribution.order(phase, rank) for rank in (source, target))
-        apart = [t - s for s, t in zip(*order, strict=True)]
-        if any(distance < 0 for distance in apart):
-            return False
-        loops = [d.loops[phase][0] if phase in d.loops else None for d in self.distribution.cut]
-        return any(
-            all(not a or k is None or vector[k] > 0 for k, a in zip(loops, apart, strict=True))
-            for vector in self._flow_vectors[phase]
-        )
+        return self._crosses_cuts[phase] and all(s <= t for s, t in zip(*order, strict=True))
 
     @cached_property
-    def _flow_vectors(self) -> tuple[tuple[Vector, ...], ...]:
-        return tuple(flow_vectors(bound) for bound in self.phased.phases)
+    def _crosses_cuts(self) -> tuple[bool, ...]:
+        """Per phase, whether dependences inside it lead from one rank to another."""
+        phases = zip(self.phased.phases, self.distribution.cut_loops, strict=True)
+        return tuple(any(vector[k] for vector in flow_vectors(bound) for k in cut) for bound, cut in phases)
 
     def _channel(
         self, source: int, target: int, phase: int, need: _Need, needs: Mapping[tuple[int, _Need], list[_Reads]]
@@ -230,11 +225,29 @@ class PhasedFaces:
         if made and any(steps[k].boundary for k in made):
             # The steps of a boundary send one message together.
             made = {max(made): self._joined(phase, [found for k in sorted(made) for found in made[k]])}
+        if need == _Need.OLD and not self._crosses_cuts[phase]:
+            made = self._after_reads(phase, target, made, len(steps))
         for step, found in sorted(made.items()):
             held = [(name, elements) for _, name, elements in found]
             needed = self._needed(source, target, phase, need, step, reads, held)
             last = self._last_read_before(source, target, phase, need, held)
             yield Message(self.first_step(phase, source) + step, needed, last, tuple(part for part, _, _ in found))
+
+    def _after_reads(
+        self, phase: int, target: int, made: Mapping[int, list[tuple[Part, str, Box]]], steps: int
+    ) -> dict[int, list[tuple[Part, str, Box]]]:
+        """What a phase makes, by step, no sooner than in the target's last step of it that reads what it replaces, or in the last
+        one there is: two ranks that store into each other's arrays would wait for each other's later steps else."""
+        found: dict[int, list[tuple[Part, str, Box]]] = {}
+        for step, parts in sorted(made.items()):
+            reads = [
+                touching[1]
+                for _, name, elements in parts
+                for box in common([elements], self.touched(phase, target, name))
+                if (touching := self._touching(phase, target, name, box)) is not None
+            ]
+            found.setdefault(min(max([step, *reads]), max(step, steps - 1)), []).extend(parts)
+        return found
 
     def _joined(self, phase: int, found: Sequence[tuple[Part, str, Box]]) -> list[tuple[Part, str, Box]]:
         """Parts of several steps as few of them."""

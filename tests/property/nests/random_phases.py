@@ -63,12 +63,18 @@ def load_phases(program: Program) -> list[lw.Nest]:
 
 
 def bind(program: Program, nests: Sequence[lw.Nest]) -> tuple[PhasedNest, list[int]] | None:
-    """The phases that have iterations, bound to all sweeps, with their numbers; None where none has."""
+    """The phases that have iterations, bound to all sweeps, with their numbers; None where none has, or one goes around an axis
+    as no cut allows."""
     values = program.values()
-    bound = [
-        nest.bind({**{a.name: values[a.name] for a in case.arrays}, "first": 0, "last": program.sweeps})
-        for nest, case in zip(nests, program.phases, strict=True)
-    ]
+    try:
+        bound = [
+            nest.bind({**{a.name: values[a.name] for a in case.arrays}, "first": 0, "last": program.sweeps})
+            for nest, case in zip(nests, program.phases, strict=True)
+        ]
+    except lw.RefusedError as error:
+        if all(refusal.tiled_only for refusal in error.refusals):
+            return None
+        raise
     places = [k for k, one in enumerate(bound) if not one.domain.is_empty]
     return (PhasedNest("program", tuple(bound[k] for k in places)), places) if places else None
 
@@ -162,8 +168,10 @@ def _ranges(draw: st.DrawFn, phase: _Phase, shape: tuple[int, ...]) -> list[str]
     return found
 
 
-def _subscripts(offsets: Sequence[int]) -> str:
-    return ", ".join(f"{NAMES[a]} {'+' if o > 0 else '-'} {abs(o)}" if o else NAMES[a] for a, o in enumerate(offsets))
+def _subscripts(offsets: Sequence[int], first: int = 0) -> str:
+    """Those of axes from the first on."""
+    places = enumerate(offsets, first)
+    return ", ".join(f"{NAMES[a]} {'+' if o > 0 else '-'} {abs(o)}" if o else NAMES[a] for a, o in places)
 
 
 @st.composite
@@ -225,7 +233,11 @@ def _read(draw: st.DrawFn, phase: _Phase, arrays: Sequence[ArraySpec]) -> str:
     if phase.coloured and draw(st.sampled_from([True] * 5 + [False])):
         place, axis = phase.places[array.name][0], draw(st.integers(0, dims - 1))
         away = draw(st.sampled_from([-1, 1]))
-        return f"{array.name}[{_subscripts([p + away * (axis == k) for k, p in enumerate(place)])}]"
+        texts = [_subscripts([p + away * (axis == k)], k) for k, p in enumerate(place)]
+        if draw(st.booleans()):
+            low, inside = MARGIN + place[axis], array.shape[axis] - 2 * MARGIN
+            texts[axis] = f"({NAMES[axis]} + {place[axis] + away - low}) % {inside} + {low}"
+        return f"{array.name}[{', '.join(texts)}]"
     # Where tiles are to be legal, every read lies behind the write in the order of all loops, or ahead in all of them.
     side, offsets = draw(st.sampled_from([-1, 1])), []
     for axis in range(dims):

@@ -130,14 +130,16 @@ class PhasedSimulation:
     def _can_go_on(self, rank: Rank) -> bool:
         if self.plan.engine == "blocking":
             return self._is_exchanged(rank) and self._has_arrived(rank, rank.step) and self._all_taken(rank)
-        if rank.unsent and (self._has_to_send(rank) or len({(sweep, m.made) for _, m, sweep in rank.unsent}) > 1):
-            return False
-        return self._has_arrived(rank, rank.step)
+        return self._has_arrived(rank, rank.step) and not (rank.unsent and self._has_to_send(rank))
 
     def _has_to_send(self, rank: Rank) -> bool:
-        """Whether what a rank has made is sent before its next step. A helper has until the end of that one, but where it would
-        overwrite what messages carry."""
+        """Whether what a rank has made is sent before its next step. A helper has until the end of that one with what the last
+        one made, but where it would overwrite what messages carry."""
         if not self.helped or rank.sweep == self.phased.sweeps:
+            return True
+        count = self.counts[rank.number]
+        last = rank.sweep * count + rank.step - 1
+        if any(sweep * count + message.made < last for _, message, sweep in rank.unsent):
             return True
         return self._opens_phase(rank, rank.step) and self.faces.rewrites(self._phase(rank), rank.number)
 

@@ -27,7 +27,15 @@ from lapwing.loopnest.domain import Domain
 from lapwing.loopnest.frontend.expressions import MAX_AXES
 from lapwing.loopnest.guards import occurrences
 from lapwing.loopnest.outside import ALWAYS_KNOWN
-from lapwing.loopnest.pieces import Piece, pieces_of, surroundings_of
+from lapwing.loopnest.pieces import (
+    Around,
+    Piece,
+    pieces_of,
+    places_around,
+    refuse_around,
+    surroundings_of,
+    uniform_pieces,
+)
 from lapwing.loopnest.refusals import Refusals, Stopped
 from lapwing.loopnest.setup import UnsupportedSetup, evaluate
 from lapwing.loopnest.skew import Skew, in_skewed
@@ -183,7 +191,31 @@ def bind(analysis: NestAnalysis, arguments: Mapping[str, Any], surroundings: Map
     refusals.raise_if_any()
     looked_up = frozenset(indices.looked_up)
     pieces = _pieces(nest, shapes, integers, domain, looked_up)
+    if not domain.is_empty and (places := places_around(nest, looked_up)):
+        analysis = _around(nest, places, pieces, integers, domain)
+        pieces |= analysis.around.pieces if analysis.around is not None else {}
     return BoundNest(nest, tuple(arrays.values()), parameters, domain, body, indices.wraps, looked_up, analysis, pieces)
+
+
+def _around(
+    nest: ir.LoopNest,
+    places: Sequence[tuple[ir.Access, int]],
+    pieces: Mapping[tuple[ir.Access, int], tuple[Piece, ...]],
+    integers: Mapping[str, int],
+    domain: Domain,
+) -> NestAnalysis:
+    """The analysis with what reads of written arrays find beyond the ends of axes. Raises RefusedError where these axes, or
+    because of them others, cannot be cut."""
+    found = {}
+    for access, axis in places:
+        loop = nest.axis_loops[access.array][axis]
+        assert loop is not None
+        found[access, axis] = uniform_pieces(pieces.get((access, axis), ()), loop, domain.index_ranges())
+        if not found[access, axis]:
+            refuse_around(nest, access, axis, f"and is not {loop} plus a constant everywhere")
+    analysis = NestAnalysis(nest, Around(found, integers))
+    assert analysis.skew is None
+    return analysis
 
 
 def _pieces(
