@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -66,7 +67,7 @@ class PhasedPlan:
         lines.append(f"  engine       {self.engine}")
         return "\n".join([*lines, *(f"  because      {reason}" for reason in self.reasons)])
 
-    @property
+    @cached_property
     def faces(self) -> PhasedFaces:
         return PhasedFaces(self.distribution.phased, self.distribution, self.tilings, self.buffers)
 
