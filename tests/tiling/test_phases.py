@@ -205,6 +205,14 @@ def test_ranks_along_a_periodic_axis_are_a_ring(ranks: int) -> None:
         assert sorted(sent) == sorted((t, p, p, b) for t, b in both.items() for p in (0, 1))
 
 
+def test_the_ends_of_a_ring_need_little_of_each_other() -> None:
+    """The first of four ranks has its rows and one at the other end; the box around them is the whole array."""
+    faces = make_phased_plan(phased(torus_there, torus_back), 4, grid=(4, 1), tile=100).faces
+    assert faces.needed_box("u", 0) == ((0, N), (0, N))
+    assert sorted(faces.needed_parts("u", 0)) == [((0, 9), (0, N)), ((N - 1, N), (0, N))]
+    assert faces.needed_parts("u", 1) == [faces.needed_box("u", 1)]
+
+
 def test_a_torus_cut_along_both_axes() -> None:
     plan = make_phased_plan(phased(torus_there, torus_back), 4, grid=(2, 2), tile=100)
     for rank in range(4):

@@ -402,6 +402,11 @@ class PhasedFaces:
             return ((0, 0),) * len(self.phased.array(name).shape)
         return tuple((min(low for low, _ in axis), max(high for _, high in axis)) for axis in zip(*boxes, strict=True))
 
+    def needed_parts(self, name: str, rank: int) -> list[Box]:
+        """The elements of an array that a rank touches in some phase, as boxes."""
+        phases = (p for p, bound in enumerate(self.phased.phases) if any(a.name == name for a in bound.arrays))
+        return coalesced(box for phase in phases for box in self.touched(phase, rank, name))
+
     def written_boxes(self, name: str, rank: int) -> list[Box]:
         """The elements of an array that a rank writes in some phase."""
         return coalesced(box for phase in range(len(self.phased.phases)) for box in self.wrote(phase, rank, name))

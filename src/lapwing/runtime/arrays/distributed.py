@@ -27,11 +27,12 @@ from lapwing.runtime.arrays.transfer import (
     pieces,
     replicate,
     scatter,
+    scatter_parts,
     sides,
     slices,
 )
 from lapwing.runtime.mpi import communicator
-from lapwing.tiling.boxes import intersection
+from lapwing.tiling.boxes import coalesced, intersection
 
 _MADE_AT_ONCE = 4 << 20  # bytes: what functions of indices make beside it is several times as large
 
@@ -405,7 +406,7 @@ class DistributedArray(Elements):
             self._fill(local, own)
         elif self._layout is not None:
             assert self._local is not None
-            exchange(self._local, local, self._layout.owned, needed, self._comm)
+            exchange(self._local, local, self._layout.owned, [[box] for box in needed], self._comm)
         else:
             scatter(self._whole, needed, local, self._comm, self.holders)
         return local
@@ -417,20 +418,30 @@ class DistributedArray(Elements):
             self._read = boxes, self.part(boxes)
         return self._read[1]
 
-    def localise(self, needed: Sequence[Box], layout: Layout, exported: bool = False) -> LocalArray:
+    def localise(
+        self,
+        needed: Sequence[Box],
+        layout: Layout,
+        exported: bool = False,
+        parts: Sequence[Sequence[Box]] | None = None,
+    ) -> LocalArray:
         """This rank's memory for a run: its owned and needed elements, all up to date. Collective.
 
         needed: the box every rank touches. layout: who owns what from now on. exported: other ranks want to map it.
+        parts: of every rank's box what it reads, where that is not most of it.
         """
         rank = self._comm.Get_rank()
         boxes = [_hull(a, b) for a, b in zip(needed, layout.owned, strict=True)]
+        filled: list[list[Box]] = [[box] for box in boxes]
+        if parts is not None:
+            filled = [coalesced([own, *others]) for own, others in zip(layout.owned, parts, strict=True)]
         self.make_on_all_ranks()
         if self._layout is None:
             local = self._allocate(boxes[rank], exported)
             if self._initial is not None:
                 self._fill(local, boxes[rank])
             else:
-                scatter(self._whole, boxes, local, self._comm, self.holders)
+                scatter_parts(self._whole, filled, local, self._comm, self.holders)
             self._whole = self._initial = self._read = None
             self._may_differ = self._is_everywhere = False
         else:
@@ -441,7 +452,7 @@ class DistributedArray(Elements):
             unfit = not same or not _contains(local.box, boxes[rank]) or (exported and local.segment is None)
             if self._comm.allreduce(int(unfit)):
                 local = self._allocate(_hull(boxes[rank], local.box) if same else boxes[rank], exported)
-            exchange(self._local, local, self._layout.owned, boxes, self._comm)
+            exchange(self._local, local, self._layout.owned, filled, self._comm)
         self._local, self._layout = local, layout
         return local
 

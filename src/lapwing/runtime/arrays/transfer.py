@@ -8,15 +8,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from lapwing.runtime.arrays.layout import nothing
 from lapwing.runtime.arrays.shear import Box, Shear
 from lapwing.runtime.arrays.storage import LocalArray
 from lapwing.runtime.mpi.communicator import finish, receive, send
-from lapwing.tiling.boxes import intersection
+from lapwing.tiling.boxes import common
 
 CHUNK_BYTES = 64 << 20  # what is copied and sent at once
 
@@ -48,6 +50,19 @@ def scatter(
         for piece in pieces(box, local.array.itemsize) if other not in holders else ():
             assert whole is not None
             send(as_bytes(np.ascontiguousarray(whole[slices(piece)])), comm, dest=other)
+
+
+def scatter_parts(
+    whole: npt.NDArray[Any] | None,
+    parts: Sequence[Sequence[Box]],
+    local: LocalArray,
+    comm: Any,
+    holders: frozenset[int] = FIRST_RANK,
+) -> None:
+    """The same with several boxes for every rank."""
+    nobody = nothing(local.array)
+    for turn in zip_longest(*parts, fillvalue=nobody):
+        scatter(whole, turn, local, comm, holders)
 
 
 def gather(
@@ -191,21 +206,24 @@ def _spread(dense: npt.NDArray[Any], views: Sequence[npt.NDArray[Any]]) -> None:
         position += view.size
 
 
-def exchange(old: LocalArray, new: LocalArray, owned: Sequence[Box], needed: Sequence[Box], comm: Any) -> None:
-    """Fill every rank's needed box from the ranks that own the elements; old and new memory may be the same."""
+def exchange(
+    old: LocalArray, new: LocalArray, owned: Sequence[Box], needed: Sequence[Sequence[Box]], comm: Any
+) -> None:
+    """Fill every rank's needed boxes from the ranks that own the elements; old and new memory may be the same."""
     rank = comm.Get_rank()
-    if new is not old and (own := intersection(owned[rank], needed[rank])) is not None:
-        new.view(own)[...] = old.view(own)
+    if new is not old:
+        for own in common(needed[rank], [owned[rank]]):
+            new.view(own)[...] = old.view(own)
     arrivals, requests, kept = [], [], []
     for other in range(comm.Get_size()):
         if other == rank:
             continue
-        if (box := intersection(owned[other], needed[rank])) is not None:
+        for box in common(needed[rank], [owned[other]]):
             for piece in pieces(box, new.array.itemsize):
                 dense = np.empty(sides(piece), new.array.dtype)
                 requests.append(comm.Irecv(as_bytes(dense), source=other))
                 arrivals.append((piece, dense))
-        if (box := intersection(owned[rank], needed[other])) is not None:
+        for box in common(needed[other], [owned[rank]]):
             for piece in pieces(box, old.array.itemsize):
                 kept.append(np.ascontiguousarray(old.view(piece)))
                 requests.append(comm.Isend(as_bytes(kept[-1]), dest=other))
