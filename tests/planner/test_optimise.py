@@ -20,11 +20,12 @@ from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.machine import stored
 from lapwing.machine.machine import Curve, Fingerprint, Link, Machine, Quantity
 from lapwing.planner.choose import Wishes, make_plan
-from lapwing.planner.costs import Placement, setup_seconds
+from lapwing.planner.costs import Placement, pipeline_of, setup_seconds
 from lapwing.planner.cuts import Cut
 from lapwing.planner.geometry import Geometry
 from lapwing.planner.optimise import Problem, engines_on
 from lapwing.planner.rates import CopySeconds, EstimatedRates, ProbedRates, Sample, Shape, operations
+from lapwing.schedule.timeline import timeline
 from lapwing.tiling.faces import Faces
 from lapwing.tiling.partition import factorisations
 
@@ -35,6 +36,15 @@ def gauss_seidel(u, sweeps):
         for i in range(1, u.shape[0] - 1):
             for j in range(1, u.shape[1] - 1):
                 u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1])
+
+
+@lw.nest
+def red_black(u, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                if (i + j) % 2 == t % 2:
+                    u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1])
 
 
 @lw.nest
@@ -80,6 +90,24 @@ def geometry(nest: lw.Nest, arguments: Sequence[Any], ranks: int, **wishes: Any)
     plan = make_plan(bound, nest.dependences, ranks, Wishes(**wishes))
     sweeps = int(arguments[1]) if len(arguments) > 1 else 1
     return Geometry(Faces(bound, plan.partition, plan.mapping, plan.tile), sweeps)
+
+
+def test_red_points_wait_for_no_red_ones() -> None:
+    """Ranks start at once and exchange what the sweep before made: where a plain sweep's waits, none has to."""
+    found = {}
+    for nest in (red_black, gauss_seidel):
+        made = geometry(nest, [of_shape(2050, 2050), 40], 4, tile=256, cut=Cut(0, (1, 4)))
+        machine, rates = stored.find("typical"), EstimatedRates(1e-9, "")
+        found[nest] = timeline(pipeline_of(made, "overlap", machine, rates, Placement(1, 1)))
+    alternating, plain = found.values()
+    assert alternating.fill.max() == 0.0
+    assert plain.fill.max() > 0.1 * plain.makespan / 40
+    # The outer ones have a neighbour less to serve, and no more than that to wait for.
+    inner = alternating.waits[0, 1:3], plain.waits[0, 1:3]
+    assert inner[0].max() == pytest.approx(0, abs=1e-12)
+    assert inner[1].min() > 1e-4
+    assert alternating.exposed.max() == pytest.approx(0, abs=1e-12)
+    assert alternating.makespan < plain.makespan
 
 
 # -- geometry ----------------------------------------------------------------------------------------------------------

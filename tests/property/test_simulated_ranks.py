@@ -97,6 +97,45 @@ def test_indices_from_the_end_in_a_window_that_moves() -> None:
         check_run(case, math.prod(grid), Choice("overlap", 2, grid), lambda count: 0)
 
 
+def test_halos_of_two_colours_are_exchanged_between_sweeps() -> None:
+    text = """
+        import lapwing as lw
+        @lw.nest
+        def nest(u):
+            for t in range(5):
+                for i in range(1, 10):
+                    for j in range(1, 12):
+                        if (i + j + t) % 2 == 0:
+                            u[i, j] += 3 * u[i - 1, j] + u[i + 1, j] - u[i, j - 1] + 2 * u[i, j + 1]
+    """
+    case = Case(textwrap.dedent(text), (ArraySpec("u", "int64", (11, 13), "tame", 0),), (), (9, 11), 5 * 9 * 11, True)
+    for engine in ENGINES:
+        for grid in ((1, 4), (2, 2), (4, 1)):
+            for order in (lambda count: 0, lambda count: count - 1):
+                done = check_run(case, 4, Choice(engine, 2, grid), order)
+                assert done is not None
+                assert all(channel.lag for rank in done.ranks for channel in rank.outgoing)
+
+
+def test_colours_on_a_torus_do_not_wait_in_a_circle() -> None:
+    """What the first step makes is needed by the neighbour's last one, in both directions."""
+    text = """
+        import lapwing as lw
+        @lw.nest
+        def nest(u):
+            for t in range(3):
+                for i in range(8):
+                    for j in range(6):
+                        if (i + j + t) % 2 == 0:
+                            u[i, j] += 3 * u[i - 1, j] + u[(i + 1) % 8, j] - u[i, j - 1] + 2 * u[i, (j + 1) % 6]
+    """
+    case = Case(textwrap.dedent(text), (ArraySpec("u", "int64", (8, 6), "tame", 0),), (), (8, 6), 3 * 8 * 6, True)
+    for engine in ENGINES:
+        for grid in ((1, 3), (2, 2), (4, 1)):
+            for order in (lambda count: 0, lambda count: count - 1):
+                assert check_run(case, grid[0] * grid[1], Choice(engine, 2, grid), order) is not None
+
+
 def test_elements_stay_until_they_have_been_read() -> None:
     """Rank 0 runs ahead by all it may; six columns back are three steps back."""
     text = """

@@ -22,6 +22,24 @@ def gauss_seidel(u, sweeps):
 
 
 @lw.nest
+def red_black(u, sweeps):
+    for t in range(2 * sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                if (i + j + t) % 2 == 0:
+                    u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1])
+
+
+@lw.nest
+def red_black_rows(u, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                if i % 2 == t % 2:
+                    u[i, j] = 0.5 * (u[i - 1, j] + u[i + 1, j]) + u[i, j - 1]
+
+
+@lw.nest
 def sqrt3d(a):
     for i in range(1, a.shape[0]):
         for j in range(1, a.shape[1]):
@@ -129,6 +147,23 @@ def test_gauss_seidel_on_two_ranks() -> None:
     assert messages(down) == [(0, 0, [((3, 4), (1, 5))], 32), (1, 1, [((3, 4), (5, 9))], 32)]
     assert (up.lag, up.depth) == (1, 2)
     assert messages(up) == [(0, 0, [((4, 5), (1, 5))], 32), (1, 1, [((4, 5), (5, 9))], 32)]
+
+
+def test_points_that_do_not_wait_for_each_other_are_exchanged_between_sweeps() -> None:
+    """Red points need black ones of the sweep before, on both sides."""
+    faces = faces_of(red_black, np.zeros((14, 14)), 3, grid=(1, 3), mapping=0, tile=4)
+    channels = all_channels(faces)
+    assert channels.keys() == {(0, 1), (1, 0), (1, 2), (2, 1)}
+    for channel in channels.values():
+        assert (channel.lag, channel.exchange) == (1, 0)
+        assert [(m.made, m.needed) for m in channel.messages] == [(0, 0), (1, 1), (2, 2)]
+
+
+def test_rows_of_two_colours_are_exchanged_where_rows_are_cut() -> None:
+    """Of rows in two colours the points of a row wait for each other, and none for another row."""
+    for grid, lags in (((2, 1), {(0, 1): 1, (1, 0): 1}), ((1, 2), {(0, 1): 0})):
+        faces = faces_of(red_black_rows, np.zeros((14, 14)), 3, grid=grid, mapping=grid.index(1), tile=3)
+        assert {pair: channel.lag for pair, channel in all_channels(faces).items()} == lags
 
 
 def test_old_values_are_needed_no_earlier_than_they_are_touched() -> None:

@@ -120,6 +120,42 @@ def beside_diagonal(v, w, sweeps):
             w[i] = v[i, i + 3]
 
 
+@lw.nest
+def torus_there(u, v, sweeps):
+    n, m = u.shape
+    for t in range(sweeps):
+        for i in range(n):
+            for j in range(m):
+                right = j + 1 if j < m - 1 else 0
+                v[i, j] = 0.25 * (u[i - 1, j] + u[(i + 1) % n, j] + u[i, j - 1] + u[i, right])
+
+
+@lw.nest
+def torus_back(u, v, sweeps):
+    n, m = u.shape
+    for t in range(sweeps):
+        for i in range(n):
+            for j in range(m):
+                down = (i - 1) % n
+                u[i, j] = 0.25 * (v[down, j] + v[(i + 1) % n, j] + v[i, (j - 1) % m] + v[i, (j + 1) % m])
+
+
+@lw.nest
+def red(u, v, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1 + (i + 1) % 2, u.shape[1] - 1, 2):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] + v[i, j])
+
+
+@lw.nest
+def black(u, v, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1 + i % 2, u.shape[1] - 1, 2):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] + v[i, j])
+
+
 def phased(*nests: lw.Nest, sweeps: int = 3, **arrays: ArrayShape) -> PhasedNest:
     bound = []
     for nest in nests:
@@ -146,6 +182,43 @@ def test_two_arrays_in_turns_exchange_a_row_a_phase() -> None:
     ]
     assert messages(faces, 0, 1) == messages(faces, 1, 0) == [(0, 0, 0, 2, ROW), (1, 1, 2, 0, ROW)]
     assert [c.exchange for c in faces.channels(0, 1)] == [1, 0]
+
+
+def test_phases_of_two_colours_have_interiors() -> None:
+    """What a red point reads is black, from the phase before: no phase waits for its own faces."""
+    plan = make_phased_plan(phased(red, black), 2, grid=(2, 1), tile=100)
+    assert [t.split for t in plan.tilings] == ["boundary first"] * 2
+    assert messages(plan.faces, 0, 1) == messages(plan.faces, 1, 0) == [(0, 0, 0, 2, ROW), (1, 1, 2, 0, ROW)]
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_ranks_along_a_periodic_axis_are_a_ring(ranks: int) -> None:
+    """Each sends the row at either end to the ranks on both sides, the last one's neighbour being the first."""
+    plan = make_phased_plan(phased(torus_there, torus_back), ranks, grid=(ranks, 1), tile=100)
+    faces, row = plan.faces, 8 * N
+    assert [t.split for t in plan.tilings] == ["boundary first"] * 2
+    for rank in range(ranks):
+        assert [s.boundary for s in faces.phase_steps(0, rank)] == [True, True, False]
+        sent = [(c.target, c.phase, c.lag, m.bytes) for c in faces.outgoing(rank) for m in c.messages]
+        around = [(rank + 1) % ranks, (rank - 1) % ranks]
+        both = {target: row * around.count(target) for target in around}
+        assert sorted(sent) == sorted((t, p, p, b) for t, b in both.items() for p in (0, 1))
+
+
+def test_the_ends_of_a_ring_need_little_of_each_other() -> None:
+    """The first of four ranks has its rows and one at the other end; the box around them is the whole array."""
+    faces = make_phased_plan(phased(torus_there, torus_back), 4, grid=(4, 1), tile=100).faces
+    assert faces.needed_box("u", 0) == ((0, N), (0, N))
+    assert sorted(faces.needed_parts("u", 0)) == [((0, 9), (0, N)), ((N - 1, N), (0, N))]
+    assert faces.needed_parts("u", 1) == [faces.needed_box("u", 1)]
+
+
+def test_a_torus_cut_along_both_axes() -> None:
+    plan = make_phased_plan(phased(torus_there, torus_back), 4, grid=(2, 2), tile=100)
+    for rank in range(4):
+        sent = [(c.target, m.bytes) for c in plan.faces.outgoing(rank) for m in c.messages]
+        # Both ends of the block go to the one neighbour along an axis, in each of two phases.
+        assert sorted(sent) == sorted([(rank ^ 1, 8 * N)] * 2 + [(rank ^ 2, 8 * N)] * 2)
 
 
 def test_fields_that_lie_apart_are_sent_one_way_each() -> None:
@@ -241,11 +314,12 @@ def test_wishes_that_do_not_fit_are_refused(wishes: dict, message: str) -> None:
 
 
 def test_elements_may_be_read_from_the_end() -> None:
-    """v[i - 1] is v[-1] at first, so the ranks at both ends are neighbours; any element may be the one that is meant."""
+    """v[i - 1] is v[-1] at first, so the ranks at both ends are neighbours: v goes up from one to the next, and u down."""
     line = ArrayShape("float64", (N,))
     faces = make_phased_plan(phased(halves, wholes, u=line, v=line), 4, tile=100).faces
-    for source, target in ((3, 0), (0, 3), (1, 2)):
-        assert [(phase, lag) for phase, lag, *_ in messages(faces, source, target)] == [(0, 0), (1, 1)]
+    for source, target in ((3, 0), (0, 1), (1, 2)):
+        assert [(phase, lag) for phase, lag, *_ in messages(faces, source, target)] == [(0, 0)]
+        assert [(phase, lag) for phase, lag, *_ in messages(faces, target, source)] == [(1, 1)]
 
 
 def test_elements_of_a_box_that_nobody_reads_may_come_last() -> None:

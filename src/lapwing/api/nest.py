@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lapwing.api.planned import PlannedNest
 from lapwing.errors import RefusedError
 from lapwing.html import table
+from lapwing.loopnest.pieces import places_around
 from lapwing.loopnest.setup import needs_driver
 from lapwing.loopnest.source import FunctionSource
 from lapwing.notices import say
@@ -253,7 +254,7 @@ class Nest(PlannedNest):
     @functools.cached_property
     def _with_fewer_loops(self) -> Nest | None:
         loops = self.loops.loops
-        if len(loops) == 1 or all(loop.is_plain for loop in loops):
+        if len(loops) == 1 or (all(loop.is_plain for loop in loops) and not places_around(self.loops, ())):
             return None
         return Nest(self.python, replace(self.source, most_loops=len(loops) - 1))
 

@@ -53,7 +53,7 @@ class PlannedNest(NestFunction):
         from lapwing.planner.choose import make_plan
 
         bound = self.bind(self.arguments(*args, **kwargs))
-        return make_plan(bound, self.dependences, ranks, self.wishes())
+        return make_plan(bound, bound.analysis.dependences, ranks, self.wishes())
 
     def planned(
         self,
@@ -77,7 +77,7 @@ class PlannedNest(NestFunction):
             key = known = None
         if known is not None and not known.deserve_second_thoughts:
             return known
-        decide = Decider.here(bound, self.dependences, ranks, ranks_a_node, ranks_on_cores, arguments)
+        decide = Decider.here(bound, bound.analysis.dependences, ranks, ranks_a_node, ranks_on_cores, arguments)
         if known is not None:
             known.plan_anew(decide.for_call(self.wishes(), partition, known.worked))
             return known

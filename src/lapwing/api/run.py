@@ -86,7 +86,7 @@ def run(
         arrays, announce = _all_arrays(nest, bound, arguments), communicator.announcer(True)
         if stored := stored_arrays(arguments):
             check_different(bound, stored)
-            decide = Decider.here(bound, nest.dependences, 1, 1, 1, arguments)
+            decide = Decider.here(bound, bound.analysis.dependences, 1, 1, 1, arguments)
             plan = plan or out_of_core_plan(nest, decide, stored)
             if bound.domain.is_empty:
                 return idle_outcome(bound, plan)
@@ -162,7 +162,9 @@ def _run_collectively(
             free = nest.grid or nest.skew
             given = None if free or stored else _given_partition(bound, distributed, comm.Get_size())
             if plan is None and stored:
-                decide = Decider.here(bound, nest.dependences, comm.Get_size(), len(node), place.ranks, arguments)
+                decide = Decider.here(
+                    bound, bound.analysis.dependences, comm.Get_size(), len(node), place.ranks, arguments
+                )
                 plan = out_of_core_plan(nest, decide, stored)
             if plan is None:
                 calls = nest.planned(bound, comm.Get_size(), len(node), place.ranks, arguments, given)

@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from lapwing.api.decide import machine_here
 from lapwing.api.planned import PlannedNest
 from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.bound_nest import BoundNest, global_values, signature
 from lapwing.loopnest.binding.phased_nest import PhasedNest
 from lapwing.loopnest.program.sweeps import Sweeps
 from lapwing.memo import Memo
+from lapwing.planner.costs import Placement
 from lapwing.planner.phased import PhasedPlan, make_phased_plan
+from lapwing.planner.phased_costs import compared
 from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.arrays.meeting import is_plain, share_memory
 from lapwing.runtime.mpi import communicator
@@ -45,38 +48,54 @@ class SweepsCall:
         """The inputs by name, of what the driver passes."""
         return dict(zip(self.sweeps.inputs, values[:-1], strict=True))
 
-    def exchanged(self, arguments: Mapping[str, Any], over: range) -> tuple[Any, ...]:
-        """The arrays that change places, as they are named after all iterations."""
+    def not_done(self, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
+        """What the driver is told where nothing has been done."""
+        starts = (arguments[start] for start in self.sweeps.outputs.values())
+        return (False, *(arguments[n] for n in self.sweeps.exchanged), *starts)
+
+    def done(self, arguments: Mapping[str, Any], over: range, outcomes: Sequence[PhasedOutcome]) -> tuple[Any, ...]:
+        """What the driver is told where all has been done: the arrays that change places, as they are named after all iterations,
+        and reductions."""
         names = self.sweeps.exchanged
-        return tuple(arguments[n] for n in (names[::-1] if len(over) % 2 else names))
+        arrays = (arguments[n] for n in (names[::-1] if len(over) % 2 else names))
+        found = {n: arguments[start] for n, start in self.sweeps.outputs.items()}
+        for outcome in outcomes:
+            for bound, results in zip(outcome.plan.distribution.phased.phases, outcome.results, strict=True):
+                found |= {n: results[n] for n in bound.nest.returns}
+        return (True, *arrays, *found.values())
 
     def runs(
-        self, arguments: Mapping[str, Any], over: range, ranks: int, wishes: PlannedNest
+        self, arguments: Mapping[str, Any], over: range, comm: Any | None, wishes: PlannedNest
     ) -> list[PhasedPlan] | None:
-        """The plans to be carried out one after the other; None where the phases do not fit these arguments."""
+        """The plans to be carried out one after the other; None where the phases do not fit these arguments, or are faster one by
+        one. Collective over comm, None for this process alone."""
         arrays = [(n, v) for n, v in arguments.items() if is_plain(v)]
         if any(share_memory(one, other) for (_, one), (_, other) in itertools.combinations(arrays, 2)):
             return None
+        if comm is None and not self.sweeps.is_loop:
+            return None  # there is nobody to wait for between one nest and the next
         if not self.sweeps.exchanged:
-            plan = self._plan(arguments, self.phases, ranks, wishes)
+            plan = self._plan(arguments, self.phases, comm, wishes)
             return None if plan is None else [plan]
         found: list[PhasedPlan] = []
         pairs, left = divmod(len(over), 2)
         for count, phases in ((pairs, self.phases), (left, self.phases[: self.sweeps.half])):
             if count:
-                plan = self._plan({**arguments, self.sweeps.iterations: count}, phases, ranks, wishes)
+                plan = self._plan({**arguments, self.sweeps.iterations: count}, phases, comm, wishes)
                 if plan is None:
                     return None
                 found.append(plan)
         return found
 
     def _plan(
-        self, arguments: Mapping[str, Any], phases: Sequence[PlannedNest], ranks: int, wishes: PlannedNest
+        self, arguments: Mapping[str, Any], phases: Sequence[PlannedNest], comm: Any | None, wishes: PlannedNest
     ) -> PhasedPlan | None:
         surroundings = global_values(self.phases[0].python)
+        ranks = 1 if comm is None else comm.Get_size()
         key = (len(phases), ranks, wishes.engine, wishes.tile, signature(arguments, surroundings))
         if key not in self._plans:
-            self._plans.keep(key, self._new_plan(arguments, surroundings, phases, ranks, wishes))
+            plan = self._new_plan(arguments, surroundings, phases, ranks, wishes)
+            self._plans.keep(key, plan if plan is None or comm is None or _pays(plan, comm) else None)
         return self._plans[key]
 
     def _new_plan(
@@ -96,10 +115,9 @@ class SweepsCall:
             if not bound:
                 return None
             phased = PhasedNest(self.name, tuple(bound))
-            plan = make_phased_plan(phased, ranks, wishes.engine, None, wishes.tile)
+            return make_phased_plan(phased, ranks, wishes.engine, None, wishes.tile)
         except RefusedError:
             return None
-        return plan if plan.ranks > 1 or ranks == 1 else None
 
     # -- running ---------------------------------------------------------------------------------------------------------
 
@@ -108,15 +126,17 @@ class SweepsCall:
 
         def call(*values: Any) -> tuple[Any, ...]:
             arguments, over = self.arguments(values), values[-1]
-            plans = self.runs(arguments, over, 1, wishes)
+            plans = self.runs(arguments, over, None, wishes)
             if plans is None:
-                return (False, *(arguments[n] for n in self.sweeps.exchanged))
+                return self.not_done(arguments)
+            outcomes = []
             for plan in plans:
                 arrays = {a.name: arguments[a.name] for a in plan.distribution.phased.arrays}
                 outcome = run_phases_alone(plan, arrays, communicator.announcer(True))
+                outcomes.append(outcome)
                 if note is not None:
                     note(self.name, outcome)
-            return (True, *self.exchanged(arguments, over))
+            return self.done(arguments, over, outcomes)
 
         return call
 
@@ -127,9 +147,10 @@ class SweepsCall:
 
         def call(*values: Any) -> tuple[Any, ...]:
             arguments, over = self.arguments(values), values[-1]
-            plans = self.runs(arguments, over, comm.Get_size(), wishes)
+            plans = self.runs(arguments, over, comm, wishes)
             if plans is None:
-                return (False, *(arguments[n] for n in self.sweeps.exchanged))
+                return self.not_done(arguments)
+            outcomes = []
             for plan in plans:
                 parts: dict[str, Any] = coherence.parts(arguments, self.written)
                 sources = {a.name: parts[a.name] for a in plan.distribution.phased.arrays}
@@ -137,8 +158,22 @@ class SweepsCall:
                 announce = communicator.announcer(comm.Get_rank() == 0)
                 place = place_of(comm)
                 outcome = run_phases_on_ranks(plan, sources, {}, comm, place, announce, tuning=wishes.tuning)
+                outcomes.append(outcome)
                 if note is not None:
                     note(self.name, outcome)
-            return (True, *self.exchanged(arguments, over))
+            return self.done(arguments, over, outcomes)
 
         return call
+
+
+def _pays(plan: PhasedPlan, comm: Any) -> bool:
+    """Whether phases are predicted to be done sooner through one pipeline than one by one. Collective: the first rank decides."""
+    place = place_of(comm)
+    found = None
+    if comm.Get_rank() == 0:
+        try:
+            seconds = compared(plan, machine_here(), Placement(place.ranks, place.all_cpus))
+            found = seconds.together <= seconds.apart
+        except RefusedError:
+            found = plan.ranks > 1
+    return bool(comm.bcast(found, root=0))

@@ -71,7 +71,7 @@ def command(
     bound = nest.bind(arguments)
     values = {**global_values(nest.python), **arguments}
     check_aliases(bound, values)
-    plan = Decider.for_machine(bound, nest.dependences, ranks, machine, arguments)(nest.wishes())
+    plan = Decider.for_machine(bound, bound.analysis.dependences, ranks, machine, arguments)(nest.wishes())
     if plan.idle:
         raise RefusedError(
             f"{plan.idle} of {ranks} ranks would have nothing to do, and a program is for ranks that work: give -n {plan.ranks}."

@@ -84,7 +84,7 @@ def command(
     nest = nest.for_arguments(arguments)
     bound = nest.bind(arguments)
     progress = ProgressBar()
-    decide = Decider.for_machine(bound, nest.dependences, ranks, machine, arguments, progress.say)
+    decide = Decider.for_machine(bound, bound.analysis.dependences, ranks, machine, arguments, progress.say)
     stored, shapes = stored_arrays(arguments), shapes_in_memory(nest, arguments)
     out_of_core = bool(stored) or is_too_much(nest, shapes)
     if out_of_core and grid == "all":
@@ -101,7 +101,7 @@ def command(
     document = {**plan.to_json(), "causes": [vars(dependence) for dependence in plan.dependences]}
     click.echo(str(plan))
     if grid == "all":
-        tried = [nest.using(grid=one).wishes() for one in grids(bound, nest.dependences, ranks)]
+        tried = [nest.using(grid=one).wishes() for one in grids(bound, bound.analysis.dependences, ranks)]
         try:
             plans = [decide(wishes) for wishes in tried]
         finally:
@@ -138,7 +138,7 @@ def _plan_program(
     def planned(region: Nest, values: Mapping[str, Any]) -> Plan:
         region = region.for_arguments(values)
         bound = region.bind(values)
-        decide = Decider.for_machine(bound, region.dependences, ranks, machine, values, progress.say)
+        decide = Decider.for_machine(bound, bound.analysis.dependences, ranks, machine, values, progress.say)
         return replace(decide, measures=False)(region.wishes())  # of arrays there are only shapes
 
     try:

@@ -73,11 +73,11 @@ def command(
         require_simgrid()
     arguments = problem_arguments(nest, settings)
     bound = nest.bind(arguments)
-    decide = Decider.for_machine(bound, nest.dependences, ranks, machine, arguments)
+    decide = Decider.for_machine(bound, bound.analysis.dependences, ranks, machine, arguments)
     simulator = _Simulator(bound, decide.machine, decide.placement.ranks_a_node)
     alone = _one_rank(bound, nest, machine, arguments) if ranks > 1 else None
     runs: list[dict[str, Any]] = []
-    for one_grid in grids(bound, nest.dependences, ranks) if grid == "all" else [grid]:
+    for one_grid in grids(bound, bound.analysis.dependences, ranks) if grid == "all" else [grid]:
         plans = [decide(nest.using(engine=n, tile=tile, grid=one_grid).wishes()) for n in names or (None,)]
         blocking = next((plan for plan in plans if plan.engine == "blocking"), None)
         if blocking is None and ranks > 1:
@@ -107,7 +107,9 @@ def _one_rank(bound: BoundNest, nest: Nest, machine: str | None, arguments: Mapp
     """Seconds of the same nest on one rank of the machine; None where nothing is done."""
     from lapwing.api.decide import Decider
 
-    plan = Decider.for_machine(bound, nest.dependences, 1, machine, arguments)(nest.using(engine=None).wishes())
+    plan = Decider.for_machine(bound, bound.analysis.dependences, 1, machine, arguments)(
+        nest.using(engine=None).wishes()
+    )
     found = _timeline(plan)
     return None if found is None else found.seconds
 

@@ -73,11 +73,12 @@ class Printer:
         for subscript in node.subscripts:
             if isinstance(subscript, t.AffineSubscript):
                 subscripts.append(self.affine(subscript.affine + Affine(subscript.wrap)))
-            elif subscript.trap is None:
-                subscripts.append(self.print(subscript.index))
+                continue
+            index, extent = self.print(subscript.index), self.extent(node.array, subscript.axis)
+            if subscript.trap is not None:
+                subscripts.append(f"lw_lookup({index}, {extent}, {subscript.trap}, trap)")
             else:
-                extent = self.extent(node.array, subscript.axis)
-                subscripts.append(f"lw_lookup({self.print(subscript.index)}, {extent}, {subscript.trap}, trap)")
+                subscripts.append(f"lw_wrap({index}, {extent})" if subscript.counts_from_end else index)
         return self.element(node.array, subscripts)
 
     def _convert(self, node: t.Convert) -> str:
@@ -150,6 +151,8 @@ class Printer:
                 return f"(lw_assigned({operands[1]}, {node.trap}, trap) ? {operands[0]} : 0)"
             case "sqrt":
                 return f"{'sqrtf' if computing == 'float32' else 'sqrt'}({stripped(operands[0])})"
+            case "wrap":
+                return f"lw_wrap({operands[0]}, {operands[1]})"
             case "//" | "%":
                 name = "floordiv" if operator == "//" else "mod"
                 return f"lw_{name}_{suffix}({operands[0]}, {self._divisor(operands[1], computing, node.trap)})"

@@ -7,8 +7,9 @@ on its own copy of its neighbours' elements, so overwriting them early can do no
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lapwing.affine.affine import Affine
 from lapwing.affine.integer_sets import (  # fmt: skip
@@ -25,6 +26,7 @@ from lapwing.affine.integer_sets import (  # fmt: skip
 )
 from lapwing.loopnest import ir
 from lapwing.loopnest.guards import is_quotient, occurrences
+from lapwing.loopnest.pieces import Around, Piece, definitions_in, interior
 from lapwing.loopnest.refusals import Refusals
 
 Vector = tuple[int, ...]
@@ -52,15 +54,17 @@ class Dependence:
         )
 
 
-def find_dependences(nest: ir.LoopNest) -> tuple[Dependence, ...]:
+def find_dependences(nest: ir.LoopNest, around: Around | None = None) -> tuple[Dependence, ...]:
     """All dependences that constrain the order of iterations, flow first, in the order of the reads in the text.
 
+    around: how reads go around axes, in one call; what they read beyond an axis' end is left out otherwise.
     Raises RefusedError where a distance inside a sweep is not constant.
     """
-    analysis = _Analysis(nest)
+    analysis = _Analysis(nest, around)
     found: dict[Dependence, None] = {}
     local = frozenset(name for name, loops in nest.axis_loops.items() if None in loops)
-    reads = [(k, access) for k, access in ir.body_reads(nest.body, local) if access.array in nest.written]
+    accesses = [(k, access) for k, access in ir.body_reads(nest.body, local) if access.array in nest.written]
+    reads = [(k, read) for k, access in accesses for read in analysis.pieces_of(access)]
     for k, read in reads:
         found.update(dict.fromkeys(analysis.flow(k, read)))
     for _, read in reads:
@@ -84,11 +88,15 @@ def inside_sweep(dependences: Sequence[Dependence], sweep_depth: int) -> tuple[D
 class _Analysis:
     """Accesses of one nest as maps from iterations, in normalised coordinates, to elements."""
 
-    def __init__(self, nest: ir.LoopNest) -> None:
+    def __init__(self, nest: ir.LoopNest, around: Around | None = None) -> None:
         self.nest = nest
+        self.around = around
+        self.values = around.integers if around is not None else {}
+        self.within: dict[int, tuple[Affine, ...]] = {}  # what is >= 0 where a piece of a read holds, by its identity
+        self.kept: list[ir.Access] = []  # so that identities stay those of one piece each
         self.refusals = Refusals(nest.file)
         self.stores = [(k, s.target) for k, s in enumerate(ir.all_statements(nest.body)) if isinstance(s, ir.Store)]
-        self.symbols = [name for name, _ in nest.symbols]
+        self.symbols = [name for name, _ in nest.symbols if name not in self.values]
         self.space = Space(self.symbols, nest.loop_names)
         self.mirrored = {loop.name: -Affine.of(loop.name) for loop in nest.loops if loop.step < 0}
         self.sides = [side for loop in nest.loops for side in self._sides(loop)]
@@ -108,7 +116,7 @@ class _Analysis:
         found: dict[int, tuple[Affine, ...]] = {}
         for occurrence in occurrences(self.nest):
             guards = tuple(
-                guard.substitute(self.mirrored)
+                guard.substitute(self.values).substitute(self.mirrored)
                 for guard in occurrence.guards
                 if isinstance(guard, Affine) and all(name in integers or is_quotient(name) for name in guard.names)
             )
@@ -123,7 +131,29 @@ class _Analysis:
         x = Affine.of(loop.name)
         sides = [(x - start) * loop.step for start in loop.starts]
         sides += [(stop - x) * loop.step - 1 for stop in loop.stops]
-        return [side.substitute(self.mirrored) for side in sides]
+        return [side.substitute(self.values).substitute(self.mirrored) for side in sides]
+
+    def pieces_of(self, access: ir.Access) -> list[ir.Access]:
+        """A read as one for every combination of the pieces of its indices, of which at most one is done in each iteration."""
+        loops = self.nest.axis_loops[access.array]
+        known = self.around.pieces if self.around is not None else {}
+        if not any(
+            (access, axis) in known or (loop and access.affine[axis] is None) for axis, loop in enumerate(loops)
+        ):
+            return [access]
+        definitions = definitions_in(self.nest)
+        choices = [
+            known.get((access, axis)) or (Piece(interior(access, axis, definitions) or Affine()),)
+            for axis in range(len(loops))
+        ]
+        found = []
+        for pieces in itertools.product(*choices):
+            found.append(replace(access, affine=tuple(piece.index for piece in pieces)))
+            guards = [guard for piece in pieces for guard in piece.guards]
+            self.within[id(found[-1])] = tuple(g.substitute(self.values).substitute(self.mirrored) for g in guards)
+            self.guards[id(found[-1])] = self.guards.get(id(access), ())
+        self.kept += found
+        return found
 
     def flow(self, k: int, read: ir.Access) -> Iterable[Dependence]:
         writes = {m: write for m, write in self.stores if write.array == read.array}
@@ -206,7 +236,10 @@ class _Analysis:
 
     def _elements(self, access: ir.Access) -> Map:
         """From every iteration to the element that it touches there, if it does."""
-        return self.space.map(self.points, self._subscripts(access))
+        points = self.points
+        if within := self.within.get(id(access)):
+            points = self.space.where_nonnegative([*self.sides, *within])
+        return self.space.map(points, self._subscripts(access))
 
     def _under_guards(self, access: ir.Access) -> Map:
         """The same of the iterations that evaluate the access, as far as its guards say."""
@@ -215,7 +248,8 @@ class _Analysis:
             return self._elements(access)
         names = self.nest.loop_names
         quotients = sorted({name for guard in guards for name in guard.names if is_quotient(name)})
-        points = Space(self.symbols, [*names, *quotients]).where_nonnegative([*self.sides, *guards])
+        sides = [*self.sides, *self.within.get(id(access), ()), *guards]
+        points = Space(self.symbols, [*names, *quotients]).where_nonnegative(sides)
         return self.space.map(without_axes(points, len(names)), self._subscripts(access))
 
     def _subscripts(self, access: ir.Access) -> list[Affine]:
@@ -223,5 +257,5 @@ class _Analysis:
         for affine, loop in zip(access.affine, self.nest.axis_loops[access.array], strict=True):
             if loop is not None:  # along local axes all elements are taken for one
                 assert affine is not None
-                subscripts.append(affine.substitute(self.mirrored))
+                subscripts.append(affine.substitute(self.values).substitute(self.mirrored))
         return subscripts

@@ -52,11 +52,11 @@ class _Where:
 
     def given(self, test: ir.Expression, truth: bool) -> _Where:
         """Where a test has the given truth as well, inside an expression."""
-        return _Where(self.guards + _holds(test, truth), self.loops, is_certain=False)
+        return _Where(self.guards + holds(test, truth), self.loops, is_certain=False)
 
     def under(self, test: ir.Expression, truth: bool) -> _Where:
         """The same of the test of a statement."""
-        return _Where(self.guards + _holds(test, truth, _quasi_affine), self.loops, is_certain=False)
+        return _Where(self.guards + holds(test, truth, _quasi_affine), self.loops, is_certain=False)
 
     def inside(self, loop: ir.For) -> _Where:
         return _Where(self.guards, (*self.loops, loop), is_certain=False)
@@ -112,14 +112,14 @@ def _jumps(statements: Sequence[ir.Statement]) -> bool:
 
 def guards_access(node: ir.Boolean, place: int) -> bool:
     """Whether an operand reads elements whose bounds were checked under what the operands before it say."""
-    guards = [g for o in node.operands[:place] for g in _holds(o, node.operator == "and")]
+    guards = [g for o in node.operands[:place] for g in holds(o, node.operator == "and")]
     return bool(guards) and _reads(node.operands[place])
 
 
 def guards_arm(node: ir.Conditional) -> bool:
     """Whether an arm reads elements whose bounds were checked under what the test says."""
     arms = ((node.then, True), (node.otherwise, False))
-    return any(_holds(node.test, truth) and _reads(arm) for arm, truth in arms)
+    return any(holds(node.test, truth) and _reads(arm) for arm, truth in arms)
 
 
 def _reads(node: ir.Expression) -> bool:
@@ -184,7 +184,7 @@ def _divided(operator: str, value: Affine, divisor: int, known: Guards) -> tuple
     return quotient if operator == "//" else remainder, (*known, remainder, -remainder + (divisor - 1))
 
 
-def _holds(
+def holds(
     test: ir.Expression,
     truth: bool,
     form: Callable[[ir.Expression], tuple[Affine, Guards] | None] = _affine,
@@ -192,9 +192,9 @@ def _holds(
     """Conditions implied by the test having the given truth; nothing where its operands have no such form."""
     match test:
         case ir.Unary(operator="not", operand=operand):
-            return _holds(operand, not truth, form)
+            return holds(operand, not truth, form)
         case ir.Boolean(operator=operator, operands=operands) if (operator == "and") == truth:
-            return tuple(g for o in operands for g in _holds(o, truth, form))
+            return tuple(g for o in operands for g in holds(o, truth, form))
         case ir.Comparison(operator=operator, left=left, right=right):
             a, b = form(left), form(right)
             if a is None or b is None:

@@ -11,6 +11,7 @@ from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence, inside_sweep
 from lapwing.planner.along_time import AlongTime
+from lapwing.tiling.faces import reach_of
 from lapwing.tiling.partition import Partition, even_cuts, factorisations
 
 # Cutting the innermost loop cuts the runs of memory that tiles work along, so an outer loop is pipelined unless it is
@@ -161,10 +162,13 @@ def partition_of(bound: BoundNest, grid: tuple[int, ...]) -> Partition:
 
 
 def communication_weights(bound: BoundNest, dependences: Sequence[Dependence]) -> list[int]:
-    """Per space loop, how many rows cross a cut: the sum of the dependences' components (P0 eq. 1)."""
+    """Per space loop, how many rows cross a cut: the sum of the dependences' components (P0 eq. 1), or what is touched of
+    neighbours' where all of it is from the sweep before."""
     depth = bound.nest.sweep_depth
     inside = inside_sweep(dependences, depth)
-    return [sum(d.vector[depth + k] for d in inside) for k in range(len(bound.nest.space_loops))]
+    spans = reach_of(bound)
+    weights = [sum(d.vector[depth + k] for d in inside) for k in range(len(spans))]
+    return weights if any(weights) else [high - low for low, high in spans]
 
 
 def _communication(grid: tuple[int, ...], extents: tuple[int, ...], weights: list[int]) -> float:

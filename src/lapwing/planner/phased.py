@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from lapwing.planner.cuts import fits, is_count, pipelined
 from lapwing.planner.inner import choice_by_rule
 from lapwing.planner.plan import ENGINES, SLICE_SECONDS
 from lapwing.schedule.pipeline import Engine
-from lapwing.tiling.distribution import Dimension, Distribution, dimensions, distances
+from lapwing.tiling.distribution import Dimension, Distribution, dimensions, reach
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.partition import balanced_cuts, factorisations, in_direction, weighted_cuts
 from lapwing.tiling.phases import PhasedFaces
@@ -66,7 +67,7 @@ class PhasedPlan:
         lines.append(f"  engine       {self.engine}")
         return "\n".join([*lines, *(f"  because      {reason}" for reason in self.reasons)])
 
-    @property
+    @cached_property
     def faces(self) -> PhasedFaces:
         return PhasedFaces(self.distribution.phased, self.distribution, self.tilings, self.buffers)
 
@@ -172,8 +173,8 @@ def _communication(phased: PhasedNest, cut: Sequence[Dimension], grid: Sequence[
     total = 0.0
     for dimension, parts in zip(cut, grid, strict=True):
         for phase in range(len(phased.phases)) if parts > 1 else ():
-            reach = distances(phased, dimension, phase, phased.written)
-            total += parts if reach is None else (reach[1] - reach[0]) * parts / dimension.extent
+            apart = reach(phased, dimension, phase, phased.written)
+            total += parts if apart is None else (apart.back + apart.forth) * parts / dimension.extent
     return total
 
 

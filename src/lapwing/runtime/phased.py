@@ -14,7 +14,7 @@ from lapwing.planner.phased import PhasedPlan
 from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.arrays.layout import Layout, nothing
 from lapwing.runtime.arrays.storage import LocalArray, allocate, attach, is_crowded
-from lapwing.runtime.arrays.transfer import FIRST_RANK, gather, scatter, slices
+from lapwing.runtime.arrays.transfer import FIRST_RANK, gather, scatter_parts, slices
 from lapwing.runtime.binding import native
 from lapwing.runtime.binding.program import phased_program
 from lapwing.runtime.execute import tile_library
@@ -23,7 +23,7 @@ from lapwing.runtime.neighbours import any_share_memory
 from lapwing.runtime.runner import Measure, Report, Runner, carry_out_on_first, native_options
 from lapwing.runtime.tuning import Place, Tuning
 from lapwing.runtime.workspace import Workspace
-from lapwing.tiling.boxes import Box
+from lapwing.tiling.boxes import Box, volume
 from lapwing.tiling.phases import PhasedFaces
 from lapwing.trace.events import RankTrace, RunTrace
 
@@ -153,13 +153,25 @@ def _distribute(
     array, size = plan.distribution.phased.array(name), comm.Get_size()
     written = name in plan.distribution.phased.written
     boxes = [faces.needed_box(name, r) for r in range(plan.ranks)] + [nothing(array)] * (size - plan.ranks)
+    parts = _parts(plan, faces, name, size)
     if isinstance(source, DistributedArray):
         if written:
-            return replace(source.localise(boxes, _layout(plan, name, size), exported), array=array)
+            layout = _layout(plan, name, size)
+            return replace(source.localise(boxes, layout, exported, parts), array=array)
         return replace(source.localise_to_read(boxes), array=array)
     local: LocalArray = agree(comm, lambda: allocate(array, boxes[comm.Get_rank()], exported and written))
-    scatter(source, boxes, local, comm, holders.get(name, FIRST_RANK))
+    scatter_parts(source, parts or [[box] for box in boxes], local, comm, holders.get(name, FIRST_RANK))
     return local
+
+
+def _parts(plan: PhasedPlan, faces: PhasedFaces, name: str, ranks: int) -> list[list[Box]] | None:
+    """Of every rank's box of an array what it reads or writes, where that leaves most of some box out: along a periodic axis the
+    first rank has elements at either end. None where it does not."""
+    parts = [faces.needed_parts(name, r) for r in range(plan.ranks)]
+    boxes = [faces.needed_box(name, r) for r in range(plan.ranks)]
+    if all(volume(box) <= 2 * sum(map(volume, found)) for box, found in zip(boxes, parts, strict=True)):
+        return None
+    return [*parts, *([] for _ in range(ranks - plan.ranks))]
 
 
 def _layout(plan: PhasedPlan, name: str, ranks: int) -> Layout:

@@ -210,7 +210,7 @@ class _Bench:
                 for region in self.nest.regions
             ],
             "sweeps": [
-                {"name": loop.name, "line": loop.statement.lineno, "phases": [phase.tree.name for phase in loop.phases]}
+                {"name": loop.name, "line": loop.line, "phases": [phase.tree.name for phase in loop.phases]}
                 for loop in program.program.sweeps
             ],
             "interpreted": [loop.line for loop in program.program.interpreted],

@@ -175,7 +175,7 @@ def _in_memory(job: Job, arguments: dict[str, Any], comm: Any | None) -> dict[st
 
 def _grids(job: Job, nest: Nest, bound: BoundNest, ranks: int) -> list[tuple[int, ...] | None]:
     """The process grids asked for; None is the nest's own choice."""
-    return [*grids(bound, nest.dependences, ranks)] if job.grid == "all" else [job.grid]
+    return [*grids(bound, bound.analysis.dependences, ranks)] if job.grid == "all" else [job.grid]
 
 
 def _variants(job: Job, nest: Nest, grids: Sequence[tuple[int, ...] | None]) -> list[Nest]:
@@ -287,7 +287,9 @@ class _Bench:
         check_different(bound, stored)
         tried = _grids(job, nest, bound, places[0])
         variants = _variants(job, nest, tried)
-        decide = Decider.here(bound, nest.dependences, *places, arguments, partial(_report_planning, emit), network)
+        decide = Decider.here(
+            bound, bound.analysis.dependences, *places, arguments, partial(_report_planning, emit), network
+        )
 
         def planned(variant: Nest) -> Plan:
             return out_of_core_plan(variant, decide, stored) if stored else decide(variant.wishes())

@@ -58,7 +58,9 @@ def spilled(
 
     def planned() -> Plan:
         bound = nest.bind({**arguments, **shapes})
-        return spilled_plan(nest, Decider.here(bound, nest.dependences, *places, {**arguments, **shapes}), shapes)
+        return spilled_plan(
+            nest, Decider.here(bound, bound.analysis.dependences, *places, {**arguments, **shapes}), shapes
+        )
 
     plan = on_first(comm, planned)
     plan = from_first(comm, lambda: plan)

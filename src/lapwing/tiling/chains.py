@@ -16,7 +16,7 @@ _COMPLEX_CYCLES = {
     "*": 8, "scaled": 8, "power of 2": 8, "power of 3": 16, "python power": 24, "/": 50, "python /": 50, "modulus": 40,
     "real": 0, "imag": 0, "conjugate": 1,
 }  # fmt: skip
-_INTEGER_CYCLES = {"*": 3, "min": 2, "max": 2, "abs": 2, "/": 18, "//": 20, "%": 20}
+_INTEGER_CYCLES = {"*": 3, "wrap": 2, "min": 2, "max": 2, "abs": 2, "/": 18, "//": 20, "%": 20}
 _CALL_CYCLES = 40  # of the math library, powers too
 _CONVERSION_CYCLES, _SELECT_CYCLES = 5, 2
 _NOT_CHAINED = -(10**6)

@@ -13,9 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.phased_nest import PhasedNest
+from lapwing.loopnest.pieces import Piece
 from lapwing.tiling.boxes import Box
 from lapwing.tiling.partition import Range, coordinates_in, in_direction
 
@@ -80,21 +82,30 @@ def _indices(bound: BoundNest, loop: int) -> Range:
 
 
 def _uniform_axes(bound: BoundNest, access: ir.Access) -> Iterator[tuple[int, int, int]]:
-    """The axes that are indexed by a space loop plus a constant: the loop, the axis, the constant."""
+    """The axes that are indexed by a space loop plus a constant, of several pieces by the one with the least: the loop, the axis,
+    the constant."""
     names = [loop.name for loop in bound.nest.space_loops]
     for axis in range(len(access.affine)):
-        if (found := uniform_axis(bound, access, axis)) is not None:
-            name, offset = found
-            if name in names:
-                yield names.index(name), axis, offset
+        pieces = [piece for piece in _pieces_of(bound, access, axis) if piece is not None]
+        uniform = [found for piece in pieces if (found := _uniform(piece.index)) is not None]
+        nearest = min(((abs(offset), name, offset) for name, offset in uniform if name in names), default=None)
+        if nearest is not None:
+            yield names.index(nearest[1]), axis, nearest[2]
 
 
-def uniform_axis(bound: BoundNest, access: ir.Access, axis: int) -> tuple[str, int] | None:
-    """The loop an axis is indexed by, and the constant that is added to the user's index; None for anything else."""
-    affine = bound.user_index(access, axis)
-    if affine is None or (access, axis) in bound.wraps or len(affine.terms) != 1 or affine.terms[0][1] != 1:
+def _pieces_of(bound: BoundNest, access: ir.Access, axis: int) -> tuple[Piece | None, ...]:
+    """An index as pieces: one where it is affine, None where it is not known."""
+    if pieces := bound.pieces.get((access, axis)):
+        return pieces
+    index = None if (access, axis) in bound.wraps else bound.index(access, axis)
+    return (None if index is None else Piece(index),)
+
+
+def _uniform(index: Affine) -> tuple[str, int] | None:
+    """A loop and the constant that is added to its index; None for anything else."""
+    if len(index.terms) != 1 or index.terms[0][1] != 1:
         return None
-    return affine.terms[0][0], affine.constant
+    return index.terms[0][0], index.constant
 
 
 @dataclass(eq=False)
@@ -237,12 +248,20 @@ class Distribution:
         return None
 
 
-def distances(phased: PhasedNest, dimension: Dimension, phase: int, names: Sequence[str]) -> tuple[int, int] | None:
-    """How far from an iteration of a phase along a dimension lie the elements it touches of some arrays: least and most.
+@dataclass(frozen=True)
+class Reach:
+    """How far ``back`` and ``forth`` from an iteration the elements lie that it touches; ``around``: also beyond an end of the
+    dimension, counted on from its other end."""
 
-    (0, 0) where it touches none; None where that is anywhere.
-    """
-    bound, found = phased.phases[phase], [0]
+    back: int = 0
+    forth: int = 0
+    around: bool = False
+
+
+def reach(phased: PhasedNest, dimension: Dimension, phase: int, names: Sequence[str]) -> Reach | None:
+    """How far from an iteration of a phase along a dimension lie the elements it touches of some arrays; None where that is
+    anywhere."""
+    bound, found, around = phased.phases[phase], [0], False
     for access in bound.accesses:
         if access.array not in names:
             continue
@@ -250,8 +269,26 @@ def distances(phased: PhasedNest, dimension: Dimension, phase: int, names: Seque
             return None
         loop, shift = dimension.loops[phase]
         axis, axis_shift = dimension.axes[access.array]
-        uniform = uniform_axis(bound, access, axis)
-        if uniform is None or uniform[0] != bound.nest.space_loops[loop].name:
-            return None
-        found.append(uniform[1] + axis_shift - shift)
-    return min(found), max(found)
+        pieces = _pieces_of(bound, access, axis)
+        for piece in pieces:
+            apart = None if piece is None else _apart(bound, piece, bound.nest.space_loops[loop].name)
+            if apart is None:
+                return None
+            for distance in apart:
+                moved = distance + axis_shift - shift
+                if len(pieces) > 1 and 2 * abs(moved) > dimension.extent:
+                    moved += dimension.extent if moved < 0 else -dimension.extent
+                    around = True
+                found.append(moved)
+    return Reach(-min(found), max(found), around)
+
+
+def _apart(bound: BoundNest, piece: Piece, name: str) -> tuple[int, int] | None:
+    """The least and the greatest difference between an index and that of a loop; None where that is anywhere."""
+    if (uniform := _uniform(piece.index)) is not None:
+        return (uniform[1], uniform[1]) if uniform[0] == name else None
+    ranges = piece.within(bound.domain.index_ranges())
+    if piece.index.terms or ranges is None or not any(name in guard.names for guard in piece.guards):
+        return None
+    low, high = ranges[name]
+    return piece.index.constant - high, piece.index.constant - low

@@ -1,8 +1,10 @@
 """What ranks tell each other: the faces tiles send, when they are made and when they are needed.
 
 A face is one kind of write: an array and the constant offsets it is written at. After a step a rank sends, of what the
-step wrote, the part its neighbours will touch. Neighbours that come later in the same sweep need it in that sweep
-(flow dependences, lag 0); the others need it in the next sweep (old values, P3's top frontier; lag 1).
+step wrote, the part its neighbours will touch. Neighbours that come later in the same sweep need it in that sweep (flow
+dependences, lag 0); the others need it in the next sweep (old values, P3's top frontier; lag 1). Where no dependence inside a
+sweep crosses a cut, as between red points and black ones, all of it is old values: ranks exchange them while they are at the
+rest of their blocks.
 
 Where time is the mapping dimension (P4) a step is a sweep of the whole block, and a message holds the faces of as many
 sweeps as a tile is high.
@@ -10,14 +12,18 @@ sweeps as a tile is high.
 
 from __future__ import annotations
 
-import math
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.dependences import Vector, distance_vectors, inside_sweep
+from lapwing.tiling.boxes import coalesced, volume
 from lapwing.tiling.partition import Partition, Range
+from lapwing.tiling.skewing import skewed_dependences
 
 Box = tuple[Range, ...]
 
@@ -159,6 +165,8 @@ class Faces:
         if not messages:
             return None
         assert self.mapping is not None or lag == 0, f"rank {target} needs old values of rank {source}"
+        if self.is_exchange:
+            messages = self._after_reads(messages, self.step_count(source))
         messages = in_order(messages)
         # Their elements are given up in that order, too: one used for long keeps those after it.
         for k in range(1, len(messages)):
@@ -168,15 +176,35 @@ class Faces:
         depth = self.buffers + (self.batch > 1) if at_once else len(messages)
         return Channel(source, target, lag, depth, tuple(messages), exchange=0 if lag else None)
 
+    def _after_reads(self, messages: Sequence[Message], steps: int) -> list[Message]:
+        """Messages sent no sooner than in the receiver's last step that reads what they replace, or in the last one there is: two
+        ranks that store into each other's arrays would wait for each other's later steps else."""
+        found: dict[int, Message] = {}
+        for message in messages:
+            made = max(message.made, min(message.last, steps - 1))
+            one = found.get(made, replace(message, made=made, parts=()))
+            found[made] = Message(
+                made, min(one.needed, message.needed), max(one.last, message.last), (*one.parts, *message.parts)
+            )
+        return [found[made] for made in sorted(found)]
+
     def lag(self, source: int, target: int) -> int:
-        """How many sweeps later a rank needs what another one wrote: 0 where it comes later in the same sweep, else 1."""
+        """How many sweeps later a rank needs what another one wrote: 0 where it comes later in the same sweep and any dependence
+        leads to other ranks in it, else 1."""
         order = zip(self.partition.order(source), self.partition.order(target), strict=True)
-        return 0 if all(s <= t for s, t in order) else 1
+        return 0 if all(s <= t for s, t in order) and not self.is_exchange else 1
+
+    @cached_property
+    def is_exchange(self) -> bool:
+        """Whether ranks need nothing of each other's in the sweep that makes it. Along time they do the same sweep one after the
+        other, and are told all the same."""
+        cut = [k for k, parts in enumerate(self.partition.grid) if parts > 1]
+        return self.mapping is not None and not any(v[k] for v in flow_vectors(self.bound) for k in cut)
 
     def message(self, source: int, target: int, made: int) -> Message | None:
         """What a rank sends another after a step, or None if it sends nothing; taken by itself, whatever comes before."""
         step, block = self.step(source, made), self.partition.block(target)
-        parts = tuple(p for k, face in enumerate(self.faces) if (p := self._part(k, face, step, block)) is not None)
+        parts = tuple(part for k, face in enumerate(self.faces) for part in self._parts(k, face, step, block))
         if not parts:
             return None
         first, last = self._touching(parts, block)
@@ -206,8 +234,9 @@ class Faces:
             for message in channel.messages
         )
 
-    def _part(self, index: int, face: Face, step: Box, block: Box) -> Part | None:
-        """The iterations of a step whose writes by this face the target block touches: a box, or None."""
+    def _parts(self, index: int, face: Face, step: Box, block: Box) -> Iterator[Part]:
+        """The iterations of a step whose writes by this face the target block touches: a box around them, if there are any, or
+        where axes are gone around boxes apart."""
         depth = self.bound.nest.sweep_depth
         wrote = [o for o in face.offsets[depth:] if o is not None]
         boxes = []
@@ -220,14 +249,24 @@ class Faces:
             if all(low < high for low, high in common):
                 boxes.append(common)
         if not boxes:
-            return None
+            return
+        if face.array in self._gone_around:
+            for box in coalesced(tuple(box) for box in boxes):
+                yield Part(index, box, volume(box) * face.itemsize)
+            return
         hull = tuple((min(r[0] for r in axis), max(r[1] for r in axis)) for axis in zip(*boxes, strict=True))
         if not self.bound.domain.is_box:
             written = self._written(hull)
             if written is None or not any(_meet(written, box) for box in boxes):
-                return None
+                return
             hull = written
-        return Part(index, hull, math.prod(high - low for low, high in hull) * face.itemsize)
+        yield Part(index, hull, volume(hull) * face.itemsize)
+
+    @cached_property
+    def _gone_around(self) -> frozenset[str]:
+        """The written arrays of which some read goes around an axis that loops run along."""
+        around = self.bound.analysis.around
+        return frozenset() if around is None else frozenset(access.array for access, _ in around.pieces)
 
     def _written(self, box: Box) -> Box | None:
         """The part of a box that the loops come to in some sweep, or a box around it."""
@@ -278,6 +317,14 @@ def _meet(a: Sequence[Range], b: Sequence[Range]) -> bool:
     return all(max(x[0], y[0]) < min(x[1], y[1]) for x, y in zip(a, b, strict=True))
 
 
+def flow_vectors(bound: BoundNest) -> tuple[Vector, ...]:
+    """Along space loops, the dependences inside a sweep by which an iteration is given elements of another: it reads what they
+    hold, or stores to them again."""
+    depth = bound.nest.sweep_depth
+    found = skewed_dependences(inside_sweep(bound.analysis.dependences, depth), bound.skew)
+    return distance_vectors(replace(d, vector=d.vector[depth:]) for d in found if d.kind != "anti")
+
+
 def faces_of(bound: BoundNest) -> tuple[Face, ...]:
     """The faces of a nest: one for each array and offset it is written at."""
     found: dict[tuple[str, tuple[int | None, ...]], Face] = {}
@@ -295,8 +342,9 @@ def touched_offsets(bound: BoundNest) -> dict[str, tuple[tuple[int, ...], ...]]:
     found: dict[str, dict[tuple[int, ...], None]] = {}
     for access in bound.accesses:
         if access.array in nest.written:
-            space = tuple(o for o in loop_offsets(bound, access)[depth:] if o is not None)
-            found.setdefault(access.array, {})[space] = None
+            for offsets in _offsets_of(bound, access):
+                space = tuple(o for o in offsets[depth:] if o is not None)
+                found.setdefault(access.array, {})[space] = None
     return {array: tuple(offsets) for array, offsets in found.items()}
 
 
@@ -318,6 +366,15 @@ def reach_of(bound: BoundNest) -> tuple[Range, ...]:
 def reads_ahead(bound: BoundNest, grid: Sequence[int]) -> bool:
     """Whether some rank of a grid over all space loops touches elements that one after it writes: channels of lag 1."""
     return any(high > 0 and parts > 1 for (_, high), parts in zip(reach_of(bound), grid, strict=True))
+
+
+def _offsets_of(bound: BoundNest, access: ir.Access) -> list[tuple[int | None, ...]]:
+    """The offsets of an access, which has several where it goes around an axis: as many apart as the axis has elements."""
+    choices: list[list[Affine | None]] = []
+    for axis, loop in enumerate(bound.nest.axis_loops[access.array]):
+        pieces = bound.pieces.get((access, axis), ()) if loop is not None else ()
+        choices.append([*(piece.index for piece in pieces)] or [access.affine[axis]])
+    return [loop_offsets(bound, replace(access, affine=indices)) for indices in itertools.product(*choices)]
 
 
 def loop_offsets(bound: BoundNest, access: ir.Access) -> tuple[int | None, ...]:

@@ -19,10 +19,10 @@ from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.phased_nest import PhasedNest
 from lapwing.tiling.boxes import Box, coalesced, common, intersection, volume, without
-from lapwing.tiling.distribution import Distribution, distances, uniform_axis
-from lapwing.tiling.faces import Channel, Face, Message, Part, faces_of, in_order, loop_offsets
-from lapwing.tiling.needed import touched_box
-from lapwing.tiling.partition import Range, in_direction
+from lapwing.tiling.distribution import Distribution, Reach, reach
+from lapwing.tiling.faces import Channel, Face, Message, Part, faces_of, flow_vectors, in_order, loop_offsets
+from lapwing.tiling.needed import images, touched_box, touching
+from lapwing.tiling.partition import Range
 from lapwing.tiling.steps import PhaseTiling, Step, steps_of
 
 
@@ -93,15 +93,16 @@ class PhasedFaces:
             assert number is not None
             dimension, parts = distribution.cut[number], distribution.grid[number]
             low = high = 0
+            around = False
             for reader in range(len(self.phased.phases)):
                 # Elements that lie ahead of who reads them are at the beginning of their owner's block.
                 for names, ahead in ((written, True), (self.phased.written if reader == phase else (), False)):
-                    reach = distances(self.phased, dimension, reader, names)
-                    back, forth = reach if reach is not None else (-dimension.extent, dimension.extent)
-                    before, after = (forth, -back) if ahead else (-back, forth)
-                    low, high = max(low, before), max(high, after)
+                    apart = reach(self.phased, dimension, reader, names) or Reach(dimension.extent, dimension.extent)
+                    before, after = (apart.forth, apart.back) if ahead else (apart.back, apart.forth)
+                    low, high, around = max(low, before), max(high, after), around or apart.around
             coordinate = distribution.coordinates(rank)[number]
-            low, high = low if coordinate else 0, high if coordinate < parts - 1 else 0
+            if not around:
+                low, high = low if coordinate else 0, high if coordinate < parts - 1 else 0
             found.append((loop, low, high) if bound.nest.space_loops[loop].step == 1 else (loop, high, low))
         return found
 
@@ -130,15 +131,17 @@ class PhasedFaces:
         """Ranks, itself excepted, that may have something to tell to a rank or to hear from it."""
         distribution, candidates = self.distribution, []
         for number, (dimension, cuts) in enumerate(zip(distribution.cut, distribution.cuts, strict=True)):
-            reach = 0
+            farthest, moves = 0, {0}
             for phase in range(len(self.phased.phases)):
-                apart = distances(self.phased, dimension, phase, self.phased.written)
-                reach = dimension.extent if apart is None else max(reach, -apart[0], apart[1])
-                if apart is None:
-                    break
+                apart = reach(self.phased, dimension, phase, self.phased.written)
+                farthest = max(farthest, dimension.extent if apart is None else max(apart.back, apart.forth))
+                if apart is not None and apart.around:
+                    moves |= {-dimension.extent, dimension.extent}
             own = distribution.coordinates(rank)[number]
-            low, high = cuts[own] - reach, cuts[own + 1] + reach
-            candidates.append([k for k in range(len(cuts) - 1) if cuts[k] < high and low < cuts[k + 1]])
+            near = [(cuts[own] - farthest + move, cuts[own + 1] + farthest + move) for move in sorted(moves)]
+            candidates.append(
+                [k for k in range(len(cuts) - 1) if any(cuts[k] < high and low < cuts[k + 1] for low, high in near)]
+            )
         found = []
         for coordinates in itertools.product(*candidates):
             other = 0
@@ -173,9 +176,16 @@ class PhasedFaces:
         yield from ((phase, _Need.OLD) for phase in range(last, reader if flows else reader - 1, -1))
 
     def _flows(self, phase: int, source: int, target: int) -> bool:
-        """Whether inside a phase a rank sees what another one writes in it: where it comes later along all loops."""
+        """Whether inside a phase a rank sees what another one writes in it: where it comes later along all loops, and some
+        dependence inside the phase leads to other ranks."""
         order = (self.distribution.order(phase, rank) for rank in (source, target))
-        return all(s <= t for s, t in zip(*order, strict=True))
+        return self._crosses_cuts[phase] and all(s <= t for s, t in zip(*order, strict=True))
+
+    @cached_property
+    def _crosses_cuts(self) -> tuple[bool, ...]:
+        """Per phase, whether dependences inside it lead from one rank to another."""
+        phases = zip(self.phased.phases, self.distribution.cut_loops, strict=True)
+        return tuple(any(vector[k] for vector in flow_vectors(bound) for k in cut) for bound, cut in phases)
 
     def _channel(
         self, source: int, target: int, phase: int, need: _Need, needs: Mapping[tuple[int, _Need], list[_Reads]]
@@ -215,18 +225,36 @@ class PhasedFaces:
         if made and any(steps[k].boundary for k in made):
             # The steps of a boundary send one message together.
             made = {max(made): self._joined(phase, [found for k in sorted(made) for found in made[k]])}
+        if need == _Need.OLD and not self._crosses_cuts[phase]:
+            made = self._after_reads(phase, target, made, len(steps))
         for step, found in sorted(made.items()):
             held = [(name, elements) for _, name, elements in found]
             needed = self._needed(source, target, phase, need, step, reads, held)
             last = self._last_read_before(source, target, phase, need, held)
             yield Message(self.first_step(phase, source) + step, needed, last, tuple(part for part, _, _ in found))
 
+    def _after_reads(
+        self, phase: int, target: int, made: Mapping[int, list[tuple[Part, str, Box]]], steps: int
+    ) -> dict[int, list[tuple[Part, str, Box]]]:
+        """What a phase makes, by step, no sooner than in the target's last step of it that reads what it replaces, or in the last
+        one there is: two ranks that store into each other's arrays would wait for each other's later steps else."""
+        found: dict[int, list[tuple[Part, str, Box]]] = {}
+        for step, parts in sorted(made.items()):
+            reads = [
+                touching[1]
+                for _, name, elements in parts
+                for box in common([elements], self.touched(phase, target, name))
+                if (touching := self._touching(phase, target, name, box)) is not None
+            ]
+            found.setdefault(min(max([step, *reads]), max(step, steps - 1)), []).extend(parts)
+        return found
+
     def _joined(self, phase: int, found: Sequence[tuple[Part, str, Box]]) -> list[tuple[Part, str, Box]]:
         """Parts of several steps as few of them."""
         bound, joined = self.phased.phases[phase], []
         for number, face in enumerate(self.faces(phase)):
             for box in coalesced(part.box for part, _, _ in found if part.face == number):
-                elements = _image(bound, self._targets[phase][number], box)
+                elements = _written(bound, self._targets[phase][number], box)
                 joined.append((Part(number, box, volume(box) * face.itemsize), face.array, elements))
         return joined
 
@@ -237,13 +265,11 @@ class PhasedFaces:
         bound, target = self.phased.phases[phase], self._targets[phase][number]
         block = self.distribution.block(phase, source)
         assert block is not None
-        wanted = intersection(_preimage(bound, target, elements, block), block)
-        if wanted is None:
-            return
-        for step in self._steps_meeting(phase, source, wanted):
-            box = intersection(self.phase_steps(phase, source)[step].box, wanted)
-            if box is not None:
-                yield step, Part(number, box, volume(box) * face.itemsize), _image(bound, target, box)
+        for wanted in touching(bound, target, elements, block):
+            for step in self._steps_meeting(phase, source, wanted):
+                box = intersection(self.phase_steps(phase, source)[step].box, wanted)
+                if box is not None:
+                    yield step, Part(number, box, volume(box) * face.itemsize), _written(bound, target, box)
 
     def _needed(
         self,
@@ -313,9 +339,8 @@ class PhasedFaces:
             return None
         found = []
         for access in bound.accesses:
-            if access.array == name and intersection(_image(bound, access, block), elements) is not None:
-                wanted = intersection(_preimage(bound, access, elements, block), block)
-                if wanted is not None:
+            if access.array == name and common(images(bound, access, block), [elements]):
+                for wanted in touching(bound, access, elements, block):
                     found += list(self._steps_meeting(phase, rank, wanted))
         return (min(found), max(found)) if found else None
 
@@ -345,14 +370,15 @@ class PhasedFaces:
 
     def elements(self, phase: int, part: Part) -> Box:
         """The elements of a part of a message that carries faces of a phase."""
-        return _image(self.phased.phases[phase], self._targets[phase][part.face], part.box)
+        return _written(self.phased.phases[phase], self._targets[phase][part.face], part.box)
 
     def touched(self, phase: int, rank: int, name: str) -> list[Box]:
         """The elements of an array that a rank's iterations of a phase touch."""
         known = self._touched.get((phase, rank, name))
         if known is None:
             bound, block = self.phased.phases[phase], self.distribution.block(phase, rank)
-            boxes = () if block is None else (_image(bound, a, block) for a in bound.accesses if a.array == name)
+            accesses = [] if block is None else [a for a in bound.accesses if a.array == name]
+            boxes = (box for access in accesses for box in images(bound, access, block or ()))
             known = self._touched[phase, rank, name] = coalesced(boxes)
         return known
 
@@ -362,7 +388,7 @@ class PhasedFaces:
         if block is None:
             return []
         pairs = zip(self._faces[phase], self._targets[phase], strict=True)
-        return coalesced(_image(bound, target, block) for face, target in pairs if face.array == name)
+        return coalesced(_written(bound, target, block) for face, target in pairs if face.array == name)
 
     def needed_box(self, name: str, rank: int) -> Box:
         """The box around all elements of an array that a rank touches in any phase."""
@@ -375,6 +401,11 @@ class PhasedFaces:
         if not boxes:
             return ((0, 0),) * len(self.phased.array(name).shape)
         return tuple((min(low for low, _ in axis), max(high for _, high in axis)) for axis in zip(*boxes, strict=True))
+
+    def needed_parts(self, name: str, rank: int) -> list[Box]:
+        """The elements of an array that a rank touches in some phase, as boxes."""
+        phases = (p for p, bound in enumerate(self.phased.phases) if any(a.name == name for a in bound.arrays))
+        return coalesced(box for phase in phases for box in self.touched(phase, rank, name))
 
     def written_boxes(self, name: str, rank: int) -> list[Box]:
         """The elements of an array that a rank writes in some phase."""
@@ -399,7 +430,7 @@ class PhasedFaces:
         bound, box = self.phased.phases[phase], self.phase_steps(phase, rank)[0].box
         if not volume(box):
             return False
-        written = [(t.array, _image(bound, t, box)) for t in self._targets[phase]]
+        written = [(t.array, _written(bound, t, box)) for t in self._targets[phase]]
         for channel in self.outgoing(rank):
             for message in channel.messages:
                 for part in message.parts if message.made == before else ():
@@ -417,27 +448,7 @@ def _boxes_of(reads: Sequence[_Reads], name: str) -> list[Box]:
     return [box for one in reads if one.array == name for box in one.boxes]
 
 
-def _image(bound: BoundNest, access: ir.Access, box: Box) -> Box:
-    """The smallest box around the elements that an access touches in a box of iterations."""
-    ranges = (*bound.domain.box[: bound.nest.sweep_depth], *box)
-    inside = {name: (low, high - 1) for name, (low, high) in zip(bound.nest.loop_names, ranges, strict=True)}
-    found = []
-    for axis, extent in enumerate(bound.array(access.array).shape):
-        affine = bound.axis(access, axis)
-        low, high = (0, extent - 1) if affine is None else affine.interval(inside)
-        found.append((max(0, low), min(extent, high + 1)))  # guarded accesses may reach outside on paper
-    return tuple(found)
-
-
-def _preimage(bound: BoundNest, access: ir.Access, elements: Box, block: Box) -> Box:
-    """A box around the iterations of a block that touch some elements."""
-    ranges = list(block)
-    loops = bound.nest.space_loops
-    names = [loop.name for loop in loops]
-    for axis, (low, high) in enumerate(elements):
-        uniform = uniform_axis(bound, access, axis)
-        if uniform is not None and uniform[0] in names:
-            k = names.index(uniform[0])
-            own = in_direction((low - uniform[1], high - uniform[1]), loops[k].step)
-            ranges[k] = (max(ranges[k][0], own[0]), min(ranges[k][1], own[1]))
-    return tuple(ranges)
+def _written(bound: BoundNest, target: ir.Access, box: Box) -> Box:
+    """The smallest box around the elements that are stored to in a box of iterations."""
+    (elements,) = images(bound, target, box)
+    return elements

@@ -19,7 +19,7 @@
 
 LW_INLINE void relaxed_point(const lw_tile *tile, double *restrict u, int64_t u_s0, double *restrict q, int64_t q_s0,
         int64_t q_s1, int64_t q_shape2, double *best, int64_t *best_at_i, int64_t *best_at_j, int64_t *row,
-        int64_t *column, int64_t *trap, int64_t i, int64_t j) {
+        int64_t *column, int64_t i, int64_t j) {
     if (u[i * u_s0 + j] == 0.0) {
         return;
     }
@@ -27,8 +27,8 @@ LW_INLINE void relaxed_point(const lw_tile *tile, double *restrict u, int64_t u_
     double change_2 = lw_double_i32(change);
     const int64_t c_end = q_shape2;
     for (int64_t c = INT64_C(0); c < c_end; ++c) {
-        const double q_new = 0.5 * (q[(i - 1) * q_s0 + j * q_s1 + c] + q[i * q_s0 + (j - 1) * q_s1 + lw_lookup((c
-                - INT64_C(1)), tile->arrays[1].shape[2], 1, trap)]);
+        const double q_new = 0.5 * (q[(i - 1) * q_s0 + j * q_s1 + c] + q[i * q_s0 + (j - 1) * q_s1 + lw_wrap((c
+                - INT64_C(1)), tile->arrays[1].shape[2])]);
         q[i * q_s0 + j * q_s1 + c] = q_new;
         if (q_new > 1.0) {
             break;
@@ -63,13 +63,11 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     int64_t best_at_j = (int64_t)tile->accumulators[2].i;
     int64_t row = (int64_t)tile->accumulators[3].i;
     int64_t column = (int64_t)tile->accumulators[4].i;
-    int64_t trap = tile->trap;
     const int64_t i_end = box->hi[0];
     for (int64_t i = box->lo[0]; i < i_end; ++i) {
         const int64_t j_end = box->hi[1];
         for (int64_t j = box->lo[1]; j < j_end; ++j) {
-            relaxed_point(tile, u, u_s0, q, q_s0, q_s1, q_shape2, &best, &best_at_i, &best_at_j, &row, &column, &trap,
-                    i, j);
+            relaxed_point(tile, u, u_s0, q, q_s0, q_s1, q_shape2, &best, &best_at_i, &best_at_j, &row, &column, i, j);
         }
     }
     tile->accumulators[0].f = best;
@@ -77,7 +75,6 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     tile->accumulators[2].i = best_at_j;
     tile->accumulators[3].i = row;
     tile->accumulators[4].i = column;
-    tile->trap = trap;
 }
 
 static void copy_u(const lw_array *source, const lw_array *target, const lw_box *box) {

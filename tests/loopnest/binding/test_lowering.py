@@ -174,12 +174,12 @@ def unguarded(u):
         for j in range(u.shape[1]):
             if i == 1:
                 continue
-            u[i, j] = u[i - 1, j]
+            u[i, j] = u[i + 1, j]
 
 
 def test_what_follows_a_jump_is_under_the_opposite_condition() -> None:
     assert not bound_of(jumped, np.ones((4, 5))).body.traps
-    with pytest.raises(lw.RefusedError, match="index 1 reaches -1"):
+    with pytest.raises(lw.RefusedError, match="index 1 reaches 4"):
         bound_of(unguarded, np.ones((4, 5)))
 
 

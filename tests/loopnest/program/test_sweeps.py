@@ -12,6 +12,7 @@ import pytest
 from refusal_cases import load
 
 from lapwing.api import sweeps as api_sweeps
+from lapwing.loopnest.program.sweeps import Sweeps
 
 RELAX = """
 for i in range(1, u.shape[0] - 1):
@@ -53,9 +54,7 @@ SWEEPS = {  # with the number of phases of a sweep
 }
 OTHERS = {
     "a statement between": swept(RELAX, "x = u[1, 1]", BACK),
-    "the index is read after": swept(RELAX, BACK, after="return t"),
     "the index counts, and arrays change places": swept(RELAX.replace("0.25", "(0.25 + t)"), "u, v = v, u"),
-    "phases of different loops": swept(RELAX, "for i in range(4):\n    u[i, 0] = v[i, 0]", "u[0, 0] = 1.0"),
 }
 
 
@@ -78,6 +77,9 @@ def test_bits_of_plain_python(name: str, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, runs: list[int]) -> None:
+    monkeypatch.setattr(
+        Sweeps, "is_loop", True
+    )  # or nests that are done once are called one by one where there are no ranks
     original: Callable[..., Any] = api_sweeps.run_phases_alone
 
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -102,3 +104,72 @@ def test_arrays_that_share_memory(tmp_path: Path) -> None:
     u, _ = arrays()
     with pytest.raises(Exception, match="share memory"):
         nest(u, u[::-1], 2)
+
+
+WORST = """
+for i in range(1, u.shape[0] - 1):
+    for j in range(1, u.shape[1] - 1):
+        worst = max(worst, abs(u[i, j] - v[i, j]))
+        u[i, j] = v[i, j]
+"""
+
+
+def in_function(*parts: str, after: str = "") -> str:
+    text = "".join(textwrap.dedent(part).strip("\n") + "\n" for part in parts)
+    return "@lw.nest\ndef f(u, v, n=3):\n" + textwrap.indent(f"{text}{after}\n", "    ")
+
+
+def while_loop(*parts: str) -> str:
+    inside = "".join(textwrap.indent(textwrap.dedent(part).strip("\n") + "\n", "    ") for part in parts)
+    return f"worst = 1.0\ncount = 0\nwhile worst > 0.02 and count < 9:\n    count += 1\n{inside}"
+
+
+LEAST = RELAX.replace("v[i, j] =", "least = min(least, v[i, j])\n        v[i, j] =")
+
+RUNS = {  # with the number of phases of each
+    "in a loop whose index is read after it": (swept(RELAX, BACK, after="return t"), [2]),
+    "in a loop with more behind them": (swept(RELAX, "for i in range(4):\n    u[i, 0] = v[i, 0]", "u[0, 0] = 1.0"), [2]),
+    "one behind the other": (in_function(RELAX, BACK), [2]),
+    "three, and something behind them": (in_function(RELAX, BACK, EDGE, "u[1, 1] = 2.0", RELAX, BACK), [3, 2]),
+    "until it converges": (in_function(while_loop("worst = 0.0", RELAX, WORST), after="return worst, count"), [2]),
+    "a number between": (in_function(while_loop(RELAX, "worst = 0.0", WORST), after="return worst"), [2]),
+    "with two reductions": (
+        in_function("worst, least = 0.0, 9.0", WORST, LEAST, after="return worst, least"), [2]),
+}  # fmt: skip
+NO_RUNS = {
+    "the reduction is read": in_function(
+        "worst = 0.0",
+        WORST,
+        "for i in range(9):\n    for j in range(8):\n        v[i, j] = worst",
+        after="return worst",
+    ),
+    "a scalar that changes": in_function(
+        "x = 1.0\nfor t in range(n):\n    x = x + v[1, 1]\n"
+        + textwrap.indent(RELAX.replace("0.25", "x") + BACK.replace("0.25", "x"), "    "),
+        after="return x",
+    ),
+    "something between": in_function(RELAX, "u[1, 1] = v[2, 2]", BACK),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_nests_one_behind_the_other_are_one_sweep(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, phases = RUNS[name]
+    nest = made(source, tmp_path)
+    runs: list[int] = []
+    counted(monkeypatch, runs)
+    mine, plain = arrays(), arrays()
+    returned, expected = nest(*mine), nest.python(*plain)
+    assert (returned, type(returned)) == (expected, type(expected))
+    assert all(np.array_equal(x, y) for x, y in zip(mine, plain, strict=True))
+    assert [len(loop.phases) for loop in nest.program.program.sweeps] == phases
+    assert runs, "no sweep ran through one pipeline"
+
+
+@pytest.mark.parametrize("name", NO_RUNS)
+def test_nests_that_are_no_run(name: str, tmp_path: Path) -> None:
+    nest = made(NO_RUNS[name], tmp_path)
+    assert nest.program.program.sweeps == ()
+    mine, plain = arrays(), arrays()
+    assert nest(*mine) == nest.python(*plain)
+    assert all(np.array_equal(x, y) for x, y in zip(mine, plain, strict=True))

@@ -63,12 +63,18 @@ def load_phases(program: Program) -> list[lw.Nest]:
 
 
 def bind(program: Program, nests: Sequence[lw.Nest]) -> tuple[PhasedNest, list[int]] | None:
-    """The phases that have iterations, bound to all sweeps, with their numbers; None where none has."""
+    """The phases that have iterations, bound to all sweeps, with their numbers; None where none has, or one goes around an axis
+    as no cut allows."""
     values = program.values()
-    bound = [
-        nest.bind({**{a.name: values[a.name] for a in case.arrays}, "first": 0, "last": program.sweeps})
-        for nest, case in zip(nests, program.phases, strict=True)
-    ]
+    try:
+        bound = [
+            nest.bind({**{a.name: values[a.name] for a in case.arrays}, "first": 0, "last": program.sweeps})
+            for nest, case in zip(nests, program.phases, strict=True)
+        ]
+    except lw.RefusedError as error:
+        if all(refusal.tiled_only for refusal in error.refusals):
+            return None
+        raise
     places = [k for k, one in enumerate(bound) if not one.domain.is_empty]
     return (PhasedNest("program", tuple(bound[k] for k in places)), places) if places else None
 
@@ -90,6 +96,7 @@ class _Phase:
     moved: tuple[int, ...]  # by axis: what its indices lie behind the elements' of an array in place
     places: dict[str, list[tuple[int, ...]]]  # of arrays that it writes, the constants added to its indices
     free: bool  # reads of what it writes may lie anywhere
+    coloured: bool = False  # it does every other point
 
 
 @st.composite
@@ -128,6 +135,12 @@ def _phase(draw: st.DrawFn, number: int, arrays: Sequence[ArraySpec], staggered:
         indent += "    "
         lines.append(f"{indent}for {NAMES[axis]} in {ranges[axis]}:")
     indent += "    "
+    if draw(st.sampled_from([False] * 4 + [True])):
+        # Points of two colours; those of one do not read each other, or nearly so.
+        colour = " + ".join(NAMES[a] for a in range(dims))
+        lines.append(f"{indent}if ({colour}) % 2 == t % 2:")
+        indent += "    "
+        phase.coloured = True
     for array in written:
         for place in places[array.name]:
             lines.append(f"{indent}{array.name}[{_subscripts(place)}] = {draw(_value(phase, arrays))}")
@@ -155,8 +168,10 @@ def _ranges(draw: st.DrawFn, phase: _Phase, shape: tuple[int, ...]) -> list[str]
     return found
 
 
-def _subscripts(offsets: Sequence[int]) -> str:
-    return ", ".join(f"{NAMES[a]} {'+' if o > 0 else '-'} {abs(o)}" if o else NAMES[a] for a, o in enumerate(offsets))
+def _subscripts(offsets: Sequence[int], first: int = 0) -> str:
+    """Those of axes from the first on."""
+    places = enumerate(offsets, first)
+    return ", ".join(f"{NAMES[a]} {'+' if o > 0 else '-'} {abs(o)}" if o else NAMES[a] for a, o in places)
 
 
 @st.composite
@@ -174,24 +189,54 @@ def _value(draw: st.DrawFn, phase: _Phase, arrays: Sequence[ArraySpec]) -> str:
 
 
 @st.composite
+def _around(draw: st.DrawFn, index: str, extent: int) -> str:
+    """An index that goes on at the other end, of the whole axis or of what loops write, stops there, or does neither."""
+    offset, inside = draw(st.integers(-FARTHEST, FARTHEST)), extent - 2 * MARGIN
+    last = extent - MARGIN - 1
+    return draw(
+        st.sampled_from(
+            [
+                f"({index} + {offset} - {MARGIN}) % {inside} + {MARGIN}",
+                f"({index} + {offset}) % {inside}",
+                f"{MARGIN} + ({index} - {MARGIN + abs(offset)}) % {inside}",
+                f"{index} - {MARGIN + abs(offset)}",
+                f"{index} + 1 if {index} < {last} else {MARGIN}",
+                f"{index} - 1 if {index} > {MARGIN} else {last}",
+                f"max({index} - {abs(offset)}, {MARGIN})",
+                f"min({index} + {abs(offset)}, {last})",
+                f"{index} + {offset}",
+                index,
+            ]
+        )
+    )
+
+
+@st.composite
 def _read(draw: st.DrawFn, phase: _Phase, arrays: Sequence[ArraySpec]) -> str:
     array = draw(st.sampled_from(arrays))
     dims = len(array.shape)
     if array.name not in phase.places:
-        kind = draw(st.sampled_from(["near"] * 8 + ["row", "turned", "around", "around", "diagonal", "diagonal"]))
+        kind = draw(
+            st.sampled_from(["near"] * 8 + ["row", "turned", "around", "around", "around", "diagonal", "diagonal"])
+        )
         texts = _subscripts([draw(st.integers(-FARTHEST, FARTHEST)) for _ in range(dims)]).split(", ")
         axis, is_square = draw(st.integers(0, dims - 1)), dims == 2 and array.shape[0] == array.shape[1]
         if kind == "row" and dims > 1:
             texts[axis] = str(draw(st.integers(0, 5)))
         elif kind == "turned" and is_square:
             texts = ["j", "i"]
-        elif kind == "around":  # the first elements' neighbours are the last
-            back = MARGIN + draw(st.integers(1, FARTHEST))
-            texts[axis] = draw(
-                st.sampled_from([f"{NAMES[axis]} - {back}", f"({texts[axis]} + 7) % {array.shape[axis]}"])
-            )
+        elif kind == "around":
+            texts = [draw(_around(NAMES[axis], extent)) for axis, extent in enumerate(array.shape)]
         elif kind == "diagonal" and is_square:
             texts[1 - axis] = f"{NAMES[axis]} + {draw(st.integers(-FARTHEST, FARTHEST))}"
+        return f"{array.name}[{', '.join(texts)}]"
+    if phase.coloured and draw(st.sampled_from([True] * 5 + [False])):
+        place, axis = phase.places[array.name][0], draw(st.integers(0, dims - 1))
+        away = draw(st.sampled_from([-1, 1]))
+        texts = [_subscripts([p + away * (axis == k)], k) for k, p in enumerate(place)]
+        if draw(st.booleans()):
+            low, inside = MARGIN + place[axis], array.shape[axis] - 2 * MARGIN
+            texts[axis] = f"({NAMES[axis]} + {place[axis] + away - low}) % {inside} + {low}"
         return f"{array.name}[{', '.join(texts)}]"
     # Where tiles are to be legal, every read lies behind the write in the order of all loops, or ahead in all of them.
     side, offsets = draw(st.sampled_from([-1, 1])), []

@@ -76,20 +76,22 @@ class PhasedSimulation:
     def run(self, choose: Callable[[int], int]) -> None:
         """Let one rank after another do a step; ``choose`` picks among those that can go on."""
         while unfinished := [r for r in self.ranks if r.sweep < self.phased.sweeps]:
-            for rank in unfinished:
-                if self._opens_phase(rank, rank.step) and self.faces.rewrites(self._phase(rank), rank.number):
+            for rank in self.ranks:
+                if self._has_to_send(rank):
                     self._send(rank)
             able = [r for r in unfinished if self._can_go_on(r)]
             if able:
                 self._do_step(able[choose(len(able))])
                 continue
-            assert any(r.unsent for r in self.ranks), "deadlock: " + ", ".join(
-                f"rank {r.number} at {(r.sweep, r.step)}" for r in unfinished
-            )
+            unsent = sum(len(r.unsent) for r in self.ranks)
             for rank in self.ranks:
                 self._send(rank)
+            assert sum(len(r.unsent) for r in self.ranks) < unsent, "deadlock: " + ", ".join(
+                f"rank {r.number} at {(r.sweep, r.step)}" for r in unfinished
+            )
         for rank in self.ranks:
             self._send(rank)
+        assert not any(r.unsent for r in self.ranks), "there is no room for messages"
         assert not any(self.mail.values()), "messages were sent that nobody takes"
 
     def collect(self) -> None:
@@ -128,7 +130,18 @@ class PhasedSimulation:
     def _can_go_on(self, rank: Rank) -> bool:
         if self.plan.engine == "blocking":
             return self._is_exchanged(rank) and self._has_arrived(rank, rank.step) and self._all_taken(rank)
-        return self._has_arrived(rank, rank.step) and self._has_room(rank)
+        return self._has_arrived(rank, rank.step) and not (rank.unsent and self._has_to_send(rank))
+
+    def _has_to_send(self, rank: Rank) -> bool:
+        """Whether what a rank has made is sent before its next step. A helper has until the end of that one with what the last
+        one made, but where it would overwrite what messages carry."""
+        if not self.helped or rank.sweep == self.phased.sweeps:
+            return True
+        count = self.counts[rank.number]
+        last = rank.sweep * count + rank.step - 1
+        if any(sweep * count + message.made < last for _, message, sweep in rank.unsent):
+            return True
+        return self._opens_phase(rank, rank.step) and self.faces.rewrites(self._phase(rank), rank.number)
 
     def _all_taken(self, rank: Rank) -> bool:
         """Whether synchronous sends are over: receivers have come to the step that needs the messages."""
@@ -158,22 +171,16 @@ class PhasedSimulation:
             return False
         return rank.sweep * len(self.phased.phases) + self._phase(rank) == number
 
-    def _has_room(self, rank: Rank) -> bool:
-        """Whether there is room for what the rank's step makes: buffers, or elements that have been read."""
-        for channel in rank.outgoing:
-            target, count = self.ranks[channel.target], len(channel.messages)
+    def _has_room(self, channel: Channel, message: Message, sweep: int) -> bool:
+        """Whether there is room for a message: a buffer, or elements that have been read."""
+        target, count = self.ranks[channel.target], len(channel.messages)
+        if self.plan.engine == "blocking":
+            return True
+        if self.direct:
             done = target.sweep * self.counts[target.number] + target.step
-            for k, message in enumerate(channel.messages):
-                if message.made != rank.step or rank.sweep + channel.lag >= self.phased.sweeps:
-                    continue
-                free = (rank.sweep + channel.lag - 1) * self.counts[target.number] + message.last + 1
-                if (
-                    done < free
-                    if self.direct
-                    else target.used.get(channel, 0) < rank.sweep * count + k + 1 - channel.depth
-                ):
-                    return False
-        return True
+            return done >= (sweep + channel.lag - 1) * self.counts[target.number] + message.last + 1
+        number = sweep * count + channel.messages.index(message)
+        return target.used.get(channel, 0) >= number + 1 - channel.depth
 
     def _do_step(self, rank: Rank) -> None:
         count = self.counts[rank.number]
@@ -207,12 +214,16 @@ class PhasedSimulation:
                 rank.used[channel] = number + 1
 
     def _send(self, rank: Rank) -> None:
+        left: list[tuple[Channel, Message, int]] = []
         for channel, message, sweep in rank.unsent:
+            if any(other is channel for other, _, _ in left) or not self._has_room(channel, message, sweep):
+                left.append((channel, message, sweep))
+                continue
             values = [rank.arrays[array][index] for array, index in self._elements(channel, message, sweep)]
             if self.direct:
                 self._unpack(self.ranks[channel.target], channel, message, sweep, values)
             self.mail[channel].append(values)
-        rank.unsent.clear()
+        rank.unsent = left
 
     def _unpack(self, rank: Rank, channel: Channel, message: Message, sweep: int, values: list[object]) -> None:
         for (array, index), value in zip(self._elements(channel, message, sweep), values, strict=True):

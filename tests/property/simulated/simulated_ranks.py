@@ -155,15 +155,19 @@ class Simulation:
     def run(self, choose: Callable[[int], int]) -> None:
         """Let one rank after another do a step; ``choose`` picks among those that can go on."""
         while unfinished := [r for r in self.ranks if r.sweep < len(self.sweeps)]:
+            if self.direct:
+                self._send_all()
             able = [r for r in unfinished if self._can_go_on(r)]
             if able:
                 self._do_step(able[choose(len(able))])
                 continue
-            assert any(r.unsent for r in self.ranks), "deadlock: " + ", ".join(
+            unsent = sum(len(r.unsent) for r in self.ranks)
+            self._send_all()
+            assert sum(len(r.unsent) for r in self.ranks) < unsent, "deadlock: " + ", ".join(
                 f"rank {r.number} at {(r.sweep, r.step)}" for r in unfinished
             )
-            self._send_all()
         self._send_all()
+        assert not any(r.unsent for r in self.ranks), "there is no room for messages"
         assert not any(self.mail.values()), "messages were sent that nobody takes"
 
     def collect(self) -> None:
@@ -205,18 +209,14 @@ class Simulation:
         return all(len(self.mail[channel]) >= count for channel, count in self._needed(rank, step))
 
     def _can_go_on(self, rank: Rank) -> bool:
-        return self._has_arrived(rank, rank.step) and (not self.direct or self._has_room(rank))
+        return self._has_arrived(rank, rank.step) and not (self.direct and rank.unsent)
 
-    def _has_room(self, rank: Rank) -> bool:
-        """Whether what the rank's step will store over has been read: see DirectOutbound in link.hpp."""
-        for channel in rank.outgoing:
-            target, count = self.ranks[channel.target], len(channel.messages)
-            read = target.sweep * count + sum(m.last < target.step for m in channel.messages)
-            for k, message in enumerate(channel.messages):
-                content = (rank.sweep + channel.lag) * count + k
-                if message.made == rank.step and read < content + 1 - count:
-                    return False
-        return True
+    def _has_room(self, channel: Channel, message: Message, sweep: int) -> bool:
+        """Whether what a message is stored over has been read: see DirectOutbound in link.hpp."""
+        target, count = self.ranks[channel.target], len(channel.messages)
+        read = target.sweep * count + sum(m.last < target.step for m in channel.messages)
+        content = (sweep + channel.lag) * count + channel.messages.index(message)
+        return not self.direct or read >= content + 1 - count
 
     def _do_step(self, rank: Rank) -> None:
         steps = self.faces.steps(rank.number)
@@ -263,7 +263,11 @@ class Simulation:
             self._send(rank)
 
     def _send(self, rank: Rank) -> None:
+        left: list[tuple[Channel, Message, int]] = []
         for channel, message, sweep in rank.unsent:
+            if any(other is channel for other, _, _ in left) or not self._has_room(channel, message, sweep):
+                left.append((channel, message, sweep))
+                continue
             slabs = rank.batch.setdefault((channel, channel.messages.index(message)), deque())
             slabs.append(self._pack(rank, message, sweep))
             if self.direct:
@@ -271,7 +275,7 @@ class Simulation:
             if (sweep + 1) % self.faces.batch == 0 or sweep + 1 == len(self.sweeps):
                 self.mail[channel].append(slabs)
                 del rank.batch[channel, channel.messages.index(message)]
-        rank.unsent.clear()
+        rank.unsent = left
 
     def _points(self, sweep: int, box: Sequence[tuple[int, int]]) -> Iterator[Point]:
         """The points of a step, in user's indices."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -27,6 +27,15 @@ from lapwing.loopnest.domain import Domain
 from lapwing.loopnest.frontend.expressions import MAX_AXES
 from lapwing.loopnest.guards import occurrences
 from lapwing.loopnest.outside import ALWAYS_KNOWN
+from lapwing.loopnest.pieces import (
+    Around,
+    Piece,
+    pieces_of,
+    places_around,
+    refuse_around,
+    surroundings_of,
+    uniform_pieces,
+)
 from lapwing.loopnest.refusals import Refusals, Stopped
 from lapwing.loopnest.setup import UnsupportedSetup, evaluate
 from lapwing.loopnest.skew import Skew, in_skewed
@@ -52,9 +61,9 @@ class BoundNest:
 
     ``domain`` is in normalised coordinates: every loop ascends, a descending index i is represented by -i.
     ``parameters`` maps each scalar the generated code uses to its value, symbols included. ``wraps`` holds the axes whose
-    index counts from the end, with their size; ``looked_up`` those whose index may do either. With a ``skew`` the domain is in
-    skewed coordinates; the body always stands for the user's own indices. ``analysis`` has the dependences, in the user's
-    coordinates, and the skewing that tiles need.
+    index counts from the end, with their size; ``looked_up`` those whose index may do either; ``pieces`` indices that are affine
+    piece by piece. With a ``skew`` the domain is in skewed coordinates; the body always stands for the user's own indices.
+    ``analysis`` has the dependences, in the user's coordinates, and the skewing that tiles need.
     """
 
     nest: ir.LoopNest
@@ -65,6 +74,7 @@ class BoundNest:
     wraps: Mapping[tuple[ir.Access, int], int] = field(repr=False)
     looked_up: frozenset[tuple[ir.Access, int]] = field(repr=False)
     analysis: NestAnalysis = field(repr=False)
+    pieces: Mapping[tuple[ir.Access, int], tuple[Piece, ...]] = field(default_factory=dict, repr=False)
     skew: Skew | None = None
 
     def array(self, name: str) -> ArrayType:
@@ -88,22 +98,24 @@ class BoundNest:
     def accesses(self) -> tuple[ir.Access, ...]:
         return tuple(o.access for o in occurrences(self.nest))
 
-    def user_index(self, access: ir.Access, axis: int) -> Affine | None:
-        """The index as it is written, over the user's indices with all symbols replaced; None for one that is looked up or runs
-        over an inner loop."""
+    def axis(self, access: ir.Access, axis: int) -> Affine | None:
+        """The index from the start, over coordinates of the domain with all symbols replaced; None for one that is looked up
+        or runs over an inner loop."""
+        index = self.index(access, axis)
+        if index is None:
+            return None
+        index = self.domain.normalised(index)
+        return index if self.skew is None else in_skewed(index, self.nest.loop_names, self.skew)
+
+    def index(self, access: ir.Access, axis: int) -> Affine | None:
+        """The same over the user's indices."""
         affine = access.affine[axis]
         if affine is None or (access, axis) in self.looked_up:
             return None
         affine = affine.substitute(self.symbols)
-        return affine if affine.names <= set(self.nest.loop_names) else None
-
-    def axis(self, access: ir.Access, axis: int) -> Affine | None:
-        """The index from the start, over coordinates of the domain; None as for ``user_index``."""
-        affine = self.user_index(access, axis)
-        if affine is None:
+        if not affine.names <= set(self.nest.loop_names):
             return None
-        index = self.domain.normalised(affine) + self.wraps.get((access, axis), 0)
-        return index if self.skew is None else in_skewed(index, self.nest.loop_names, self.skew)
+        return affine + self.wraps.get((access, axis), 0)
 
     def indices(self, point: Sequence[int]) -> dict[str, int]:
         """The user's loop indices at a point of the domain."""
@@ -182,7 +194,52 @@ def bind(analysis: NestAnalysis, arguments: Mapping[str, Any], surroundings: Map
     body = lower(nest, around, refusals)
     refusals.raise_if_any()
     looked_up = frozenset(indices.looked_up)
-    return BoundNest(nest, tuple(arrays.values()), parameters, domain, body, indices.wraps, looked_up, analysis)
+    pieces = _pieces(nest, shapes, integers, domain, looked_up)
+    if not domain.is_empty and (places := places_around(nest, looked_up)):
+        analysis = _around(nest, places, pieces, integers, domain)
+        pieces |= analysis.around.pieces if analysis.around is not None else {}
+    return BoundNest(nest, tuple(arrays.values()), parameters, domain, body, indices.wraps, looked_up, analysis, pieces)
+
+
+def _around(
+    nest: ir.LoopNest,
+    places: Sequence[tuple[ir.Access, int]],
+    pieces: Mapping[tuple[ir.Access, int], tuple[Piece, ...]],
+    integers: Mapping[str, int],
+    domain: Domain,
+) -> NestAnalysis:
+    """The analysis with what reads of written arrays find beyond the ends of axes. Raises RefusedError where these axes, or
+    because of them others, cannot be cut."""
+    found = {}
+    for access, axis in places:
+        loop = nest.axis_loops[access.array][axis]
+        assert loop is not None
+        found[access, axis] = uniform_pieces(pieces.get((access, axis), ()), loop, domain.index_ranges())
+        if not found[access, axis]:
+            refuse_around(nest, access, axis, f"and is not {loop} plus a constant everywhere")
+    analysis = NestAnalysis(nest, Around(found, integers))
+    assert analysis.skew is None
+    return analysis
+
+
+def _pieces(
+    nest: ir.LoopNest,
+    shapes: Mapping[str, Sequence[int]],
+    integers: Mapping[str, int],
+    domain: Domain,
+    looked_up: Collection[tuple[ir.Access, int]],
+) -> dict[tuple[ir.Access, int], tuple[Piece, ...]]:
+    """Of the indices that are looked up where elements are read, those that are affine piece by piece."""
+    around = surroundings_of(nest, integers, domain.index_ranges())
+    stored = {store.target for store in nest.stores}
+    found: dict[tuple[ir.Access, int], tuple[Piece, ...]] = {}
+    for access in () if domain.is_empty else dict.fromkeys(o.access for o in occurrences(nest)):
+        if access in stored:
+            continue
+        for axis, affine in enumerate(access.affine):
+            if affine is None or (access, axis) in looked_up:
+                found[access, axis] = pieces_of(access.subscripts[axis], shapes[access.array][axis], around)
+    return {place: pieces for place, pieces in found.items() if pieces}
 
 
 def values_outside_loops(

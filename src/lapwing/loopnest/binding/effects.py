@@ -10,7 +10,7 @@ from lapwing.loopnest.binding import typed as t
 
 _CHEAP = frozenset(
     """
-    + - * & | ^ < <= > >= == != not truth min max abs isnan isinf isfinite numpy.maximum numpy.minimum numpy.fmax numpy.fmin
+    + - * & | ^ < <= > >= == != not truth wrap min max abs isnan isinf isfinite numpy.maximum numpy.minimum numpy.fmax numpy.fmin
     numpy.where numpy.clip numpy.sign numpy.square real imag conjugate complex
     """.split()
 ) | {"unary -", "unary ~"}

@@ -192,15 +192,15 @@ class ExpressionLowering(ComplexLowering):
                 "an index is an integer: write int(x), or a // b for a quotient",
             )
         extent = self.around.shapes[access.array][axis]
-        safe = index.extent[0] >= 0 and index.extent[1] < extent
+        counts_from_end = index.extent[0] < 0
         trap = None
-        if not safe:
+        if index.extent[0] < -extent or index.extent[1] >= extent:
             trap = self._trap(
                 access.line,
                 f"an index of {access.text} is outside axis {axis} of {access.array}, which has {extent} elements; "
                 "the plain loop raises IndexError here",
             )
-        return t.LookupSubscript(self._convert(index.code, "int64", access.line), axis, trap)
+        return t.LookupSubscript(self._convert(index.code, "int64", access.line), axis, trap, counts_from_end)
 
     def _test(self, node: ir.Expression) -> t.Typed:
         """A condition: only the truth of the value counts."""
@@ -274,6 +274,8 @@ class ExpressionLowering(ComplexLowering):
             trap = self._division_trap(operator, b, results, line)
         if dtype == "bool":
             typed_operator = {"+": "|", "*": "&"}.get(operator, operator)
+        if operator == "%" and dtype == "int64" and trap is None and _is_near(a.interval, b.interval):
+            typed_operator = "wrap"
         result_dtype = "float64" if operator == "/" and not is_inexact(dtype) else dtype
         interval = python_interval if PY_INT in results else None
         return Value(t.Operation(result_dtype, typed_operator, operands, trap), frozenset(results), interval)
@@ -696,3 +698,10 @@ def _operand_advice(operator: str) -> str:
     if operator in ("&", "|", "^"):
         return "it takes integers or bools: write int(x)"
     return "NumPy has no such operation; convert one of them: write int(x)"
+
+
+def _is_near(value: Interval | None, divisor: Interval | None) -> bool:
+    """Whether a value lies less than a divisor, which is known and positive, away from what remains."""
+    if value is None or divisor is None or divisor[0] != divisor[1] or divisor[0] <= 0:
+        return False
+    return value[0] >= -divisor[0] and value[1] < 2 * divisor[0]

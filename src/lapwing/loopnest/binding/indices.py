@@ -187,8 +187,9 @@ class _Check:
         elif -extent <= reached[0] and reached[1] < 0 and self._is_whole(access.array, axis):
             self.indices.wraps[access, axis] = extent
         elif self.nest.is_sequential or (
-            -extent <= reached[0] and reached[1] < extent and self._is_whole(access.array, axis)
-        ):
+            -extent <= reached[0] and reached[1] < extent
+            and (self._is_whole(access.array, axis) or id(access) not in self.stored)
+        ):  # fmt: skip
             self.indices.looked_up.add((access, axis))
         else:
             worst = reached[0] if reached[0] < 0 else reached[1]

@@ -59,11 +59,15 @@ class AffineSubscript:
 
 @dataclass(frozen=True)
 class LookupSubscript:
-    """A computed index; ``trap`` is raised when it is out of range, None where it cannot be."""
+    """A computed index; ``trap`` is raised when it is out of range, None where it cannot be.
+
+    ``counts_from_end``: whether it may be negative.
+    """
 
     index: Typed
     axis: int
     trap: int | None
+    counts_from_end: bool = False
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from lapwing.loopnest.frontend.loop_bounds import MOST_STEP, BoundParser, Range
 from lapwing.loopnest.frontend.region import parse_region
 from lapwing.loopnest.frontend.statements import assigned, does_nothing
 from lapwing.loopnest.frontend.uniform import with_axis_loops
+from lapwing.loopnest.frontend.unrolling import unrolled
 from lapwing.loopnest.refusals import Stopped
 from lapwing.loopnest.source import FunctionSource
-from lapwing.loopnest.unrolling import unrolled
 
 MAX_LOOPS = 8
 

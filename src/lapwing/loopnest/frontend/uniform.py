@@ -1,4 +1,7 @@
-"""Which axes of written arrays are indexed uniformly, by one loop index plus a constant, and which loops are then sweeps."""
+"""Which axes of written arrays are indexed uniformly, by one loop index plus a constant, and which loops are then sweeps.
+
+Reads may go around the axis, as ``(i + 1) % n`` does: what becomes of those is decided when n is known.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from dataclasses import replace
 from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
 from lapwing.loopnest.frontend.expressions import subscripts
+from lapwing.loopnest.pieces import definitions_in, interior
 from lapwing.loopnest.refusals import Refusals
 
 _READ_ELSEWHERE = "read other places from a copy passed as a second, read-only array"
@@ -46,8 +50,11 @@ def _axis_loops(nest: ir.LoopNest, array: str, refusals: Refusals) -> tuple[str 
             )
             return None
     found: list[str | None] = []
+    stores = sum(s.target.array == array for s in nest.stores)
+    definitions = definitions_in(nest)
     for axis in range(len(first.affine)):
-        loops = {_uniform_loop(access.affine[axis], nest) for access in accesses}
+        loops = {_uniform_loop(access.affine[axis], nest) for access in accesses[:stores]}
+        loops |= {_uniform_loop(interior(access, axis, definitions), nest) for access in accesses[stores:]}
         loop = loops.pop() if len(loops) == 1 else None
         found.append(loop if loop not in found else None)
     return tuple(found)

@@ -149,7 +149,11 @@ def with_calls(
         ]
         for name, (loop, region) in outlined.items()
     }
-    tree = _Replacing(replaced, {id(copies[id(loop.statement)]): tried[loop.name] for loop in sweeps}).visit(tree)
+    attempts = [
+        _Attempt(tuple(copies[id(s)] for s in loop.statements), copy.deepcopy([*loop.first]), tried[loop.name])
+        for loop in sweeps
+    ]
+    tree = _Replacing(replaced, attempts).visit(tree)
     others = {name: f"procedure {name}" for name in procedures}
     with_procedures(tree, others)
     names = [*(f"region {name}" for name in outlined), *others.values(), *(f"sweeps {loop.name}" for loop in sweeps)]
@@ -189,11 +193,11 @@ def _forget(variable: str, where: ast.stmt) -> ast.stmt:
 
 def _try(name: str, sweeps: Sweeps) -> ast.stmt:
     """``done, u, v = sweeps(u, v, n, range(steps))``"""
-    arguments = [*copy.deepcopy([*sweeps.inputs.values()]), copy.deepcopy(sweeps.statement.iter)]
+    arguments = [*copy.deepcopy([*sweeps.inputs.values()]), copy.deepcopy(sweeps.over)]
     call = ast.Call(ast.Name(name, ast.Load()), arguments, [])
-    names = [_DONE, *sweeps.exchanged]
+    names = [_DONE, *sweeps.exchanged, *sweeps.outputs]
     targets = ast.Tuple([ast.Name(n, ast.Store()) for n in names], ast.Store())
-    return _there(ast.Assign([targets], call), sweeps.statement)
+    return _there(ast.Assign([targets], call), sweeps.statements[0])
 
 
 def _there(node: Statement, where: ast.stmt) -> Statement:
@@ -205,19 +209,35 @@ def _there(node: Statement, where: ast.stmt) -> Statement:
     return node
 
 
-class _Replacing(ast.NodeTransformer):
-    """Puts statements in the place of others, by their identity; loops that are tried are done where that has not done them."""
+@dataclass(frozen=True)
+class _Attempt:
+    """A call that may do what some statements do, and what is done before it."""
 
-    def __init__(self, by_identity: dict[int, list[ast.stmt]], tried: dict[int, ast.stmt]) -> None:
-        self._by_identity, self._tried = by_identity, tried
+    statements: tuple[ast.stmt, ...]
+    first: list[ast.stmt]
+    call: ast.stmt
+
+
+class _Replacing(ast.NodeTransformer):
+    """Puts statements in the place of others, by their identity; what a call is tried for is done where that has not done it."""
+
+    def __init__(self, by_identity: dict[int, list[ast.stmt]], attempts: Sequence[_Attempt]) -> None:
+        self._by_identity = by_identity
+        self._attempts = {id(attempt.statements[0]): attempt for attempt in attempts}
+        self._others = {id(s) for attempt in attempts for s in attempt.statements[1:]}
 
     def visit(self, node: ast.AST) -> Any:
-        if (call := self._tried.get(id(node))) is not None:
-            loop = super().generic_visit(node)
-            assert isinstance(loop, ast.stmt)
-            otherwise = _there(ast.If(ast.UnaryOp(ast.Not(), ast.Name(_DONE, ast.Load())), [], []), call)
-            otherwise.body = [loop]  # what is in it stays where it is
-            return [call, otherwise]
+        if id(node) in self._others:
+            return []
+        if (attempt := self._attempts.get(id(node))) is not None:
+            otherwise = _there(ast.If(ast.UnaryOp(ast.Not(), ast.Name(_DONE, ast.Load())), [], []), attempt.call)
+            # What is in them stays where it is.
+            done = [self._replaced(s) for s in attempt.statements]
+            otherwise.body = [s for one in done for s in (one if isinstance(one, list) else [one])]
+            return [*attempt.first, attempt.call, otherwise]
+        return self._replaced(node)
+
+    def _replaced(self, node: Any) -> Any:
         return self._by_identity.get(id(node)) or super().generic_visit(node)
 
 

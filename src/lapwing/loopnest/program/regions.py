@@ -24,7 +24,7 @@ from lapwing.loopnest.frontend.parser import parse
 from lapwing.loopnest.program.names import bound_names
 from lapwing.loopnest.program.outlining import Outlined, outline
 from lapwing.loopnest.program.surroundings import Around, Control
-from lapwing.loopnest.program.sweeps import Sweeps, sweeps_of
+from lapwing.loopnest.program.sweeps import Sweeps, runs_of, sweeps_of
 
 _BLOCKS = ("body", "orelse", "finalbody")
 
@@ -90,6 +90,10 @@ class _Choice:
             found.interpreted += inner.interpreted
             found.refused += inner.refused
             found.sweeps += inner.sweeps
+        tiled = [region for region in found.regions if not region.loops.is_sequential]
+        own = [r.statement for r in tiled if any(r.statement is s for s in statements)]
+        if len(own) > 1:
+            found.sweeps += runs_of(self.around, statements, own, control, tiled[0].name)
         return found
 
     def _loop(self, statement: ast.For | ast.While, control: Control, number: int) -> Found:

@@ -9,6 +9,13 @@
 
 Where arrays are exchanged at the end of an iteration, two iterations are one sweep: a region is then a phase of every half, on
 the arrays as they are named in it.
+
+Regions that stand one behind the other, in the body of a while loop, say, are one sweep; their reductions are what it gives:
+
+    region 1(u, v, n)                        done, worst = sweeps(u, v, n, worst, range(1))
+    worst = region 2(u, v, n, worst)         if not done:
+                                                 region 1(u, v, n)
+                                                 worst = region 2(u, v, n, worst)
 """
 
 from __future__ import annotations
@@ -32,16 +39,31 @@ from lapwing.syntax_places import placed
 
 @dataclass(frozen=True)
 class Sweeps:
-    """phases: of one sweep, each as a function whose outermost loop is that of the sweeps. inputs: what the driver passes to all
-    of them, by name. exchanged: the arrays that change places after every iteration; a sweep is then two iterations, and
-    ``iterations`` the argument that says how many sweeps."""
+    """statements: of the driver, in whose place the sweeps are done. over: what they go over. phases: of one sweep, each as a
+    function whose outermost loop is that of the sweeps. inputs: what the driver passes to all of them, by name.
 
-    statement: ast.For = field(repr=False)
+    exchanged: the arrays that change places after every iteration; a sweep is then two iterations, and ``iterations`` the
+    argument that says how many sweeps. outputs: the reductions that phases leave, each with the input that it begins with.
+    first: what stands between the statements and is done before them."""
+
+    statements: tuple[ast.stmt, ...] = field(repr=False)
+    over: ast.expr = field(repr=False)
     name: str
     phases: tuple[FunctionSource, ...] = field(repr=False)
     inputs: Mapping[str, ast.expr] = field(repr=False)
-    exchanged: tuple[str, ...]
-    iterations: str
+    exchanged: tuple[str, ...] = ()
+    iterations: str = ""
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    first: tuple[ast.stmt, ...] = field(default=(), repr=False)
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether they are those of a loop, and not regions that are done once."""
+        return self.over is getattr(self.statements[0], "iter", None)
+
+    @property
+    def line(self) -> int:
+        return self.statements[0].lineno
 
     @property
     def half(self) -> int:
@@ -88,7 +110,143 @@ def sweeps_of(
             source, given = phase
             phases.append(source)
             inputs |= {n: value for n, value in given.items() if n != iterations}
-    return Sweeps(statement, name, tuple(phases), inputs, exchanged, iterations)
+    return Sweeps((statement,), statement.iter, name, tuple(phases), inputs, exchanged, iterations)
+
+
+def runs_of(
+    around: Around, statements: Sequence[ast.stmt], regions: Sequence[ast.stmt], control: Control, name: str
+) -> list[Sweeps]:
+    """Regions of a block that stand one behind the other as one sweep each. regions: those that are cut into tiles."""
+    found: list[_Run] = []
+    constants: frozenset[str] = frozenset()
+    run = _Run(around, control, f"{name}_run")
+    for statement in statements:
+        if does_nothing(statement):
+            continue
+        is_region = any(statement is region for region in regions)
+        if not (run.takes(statement, constants) if is_region else run.puts_first(statement)):
+            found.append(run)
+            run = _Run(around, control, f"{name}_run_{len(found) + 1}")
+            if is_region:
+                run.takes(statement, constants)
+        constants = constants - bound_names([statement]) | _constant_names(statement)
+    return [one.sweeps() for one in (*found, run) if len(one.phases) > 1]
+
+
+@dataclass
+class _Run:
+    """Regions so far that may be phases of one sweep."""
+
+    around: Around
+    control: Control
+    name: str
+    statements: list[ast.stmt] = field(default_factory=list)
+    waiting: list[ast.stmt] = field(default_factory=list)  # what stands behind the last region
+    first: list[ast.stmt] = field(default_factory=list)
+    phases: list[FunctionSource] = field(default_factory=list)
+    inputs: dict[str, ast.expr] = field(default_factory=dict)
+    outputs: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def _used(self) -> set[str]:
+        return {node.id for s in self.statements for node in ast.walk(s) if isinstance(node, ast.Name)}
+
+    def takes(self, region: ast.stmt, constants: frozenset[str]) -> bool:
+        """Add a region, if it can be a phase behind those there are. constants: names that are set to numbers here, so that calls
+        are alike."""
+        assert isinstance(region, ast.For)
+        phase = _once(self.around, region, self.control, f"{self.name}_{len(self.phases) + 1}")
+        if phase is None:
+            return False
+        read = {node.id for value in phase.inputs.values() for node in ast.walk(value) if isinstance(node, ast.Name)}
+        changing = (read - phase.arrays) & self.control.changing
+        if read & self.outputs.keys() or changing - constants or phase.outputs.keys() & self._used:
+            return False
+        self.statements += [*self.waiting, region]
+        self.first += self.waiting
+        self.waiting = []
+        self.inputs |= phase.inputs
+        self.outputs |= phase.outputs
+        self.phases.append(phase.source)
+        return True
+
+    def puts_first(self, statement: ast.stmt) -> bool:
+        """Whether a statement that is no region can be done before the run: it gives a number to a name not used in it."""
+        names = _constant_names(statement)
+        if not self.statements:
+            return True
+        if not names or names & self._used:
+            return False
+        self.waiting.append(statement)
+        return True
+
+    def sweeps(self) -> Sweeps:
+        over = ast.copy_location(ast.parse("range(1)", mode="eval").body, self.statements[0])
+        return Sweeps(
+            tuple(self.statements),
+            over,
+            self.name,
+            tuple(self.phases),
+            self.inputs,
+            outputs=self.outputs,
+            first=tuple(self.first),
+        )
+
+
+@dataclass(frozen=True)
+class _Phase:
+    """A region as a function that does it once. outputs: reductions, each with the input that it begins with."""
+
+    source: FunctionSource
+    inputs: dict[str, ast.expr]
+    outputs: dict[str, str]
+    arrays: frozenset[str]
+
+
+def _once(around: Around, region: ast.For, control: Control, name: str) -> _Phase | None:
+    """A region with a loop around it that goes round once: that of the sweeps."""
+    try:
+        outlined = outline(around, region, name, control, lift=False)
+    except RefusedError:
+        return None
+    tree = copy.deepcopy(outlined.source.tree)
+    given = dict(zip([a.arg for a in tree.args.args], outlined.inputs, strict=True))
+    if not all(isinstance(value, ast.Name) for value in given.values()):
+        return None
+    position = next(k for k, s in enumerate(tree.body) if isinstance(s, ast.For))
+    index = fresh_name("once", {*around.locals, *given, *(n.id for n in ast.walk(tree) if isinstance(n, ast.Name))})
+    over = ast.Call(ast.Name("range", ast.Load()), [ast.Constant(1)], [])
+    tree.body[position] = ast.For(ast.Name(index, ast.Store()), over, [tree.body[position]], [])
+    placed(region, tree, with_end=True)
+    function = Code.of(tree, around.source.function).function(defaults=False)
+    source = FunctionSource(function, around.source.file, around.source.first, around.source.lines, tree)
+    try:
+        loops = parse(source)
+        fits = NestAnalysis(loops).skew is None
+    except RefusedError:
+        return None
+    if not fits or loops.sweep_depth != 1 or loops.loop_names[0] != index or loops.returns != outlined.outputs:
+        return None
+    starts = {s.targets[0].id: s.value.id for s in tree.body[:position] if _is_copy(s)}  # type: ignore[attr-defined]
+    if not starts.keys() >= set(outlined.outputs):
+        return None
+    inputs = {n: ast.copy_location(value, region) for n, value in given.items()}
+    return _Phase(source, inputs, {o: starts[o] for o in outlined.outputs}, frozenset(loops.arrays))
+
+
+def _is_copy(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Assign(targets=[ast.Name()], value=ast.Name()):
+            return True
+    return False
+
+
+def _constant_names(statement: ast.stmt) -> set[str]:
+    """The name that a statement sets to a number."""
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant() | ast.UnaryOp(operand=ast.Constant())):
+            return {name}
+    return set()
 
 
 def _phase(
@@ -157,11 +315,9 @@ def _exchanged(statement: ast.stmt) -> tuple[str, ...]:
 
 def _sets_unused(statement: ast.stmt, body: Sequence[ast.stmt]) -> bool:
     """Whether it sets a name to a number that no other statement of the loop reads."""
-    match statement:
-        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant() | ast.UnaryOp(operand=ast.Constant())):
-            reads = (n for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
-            return all(n.id != name for n in reads)
-    return False
+    reads = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    names = _constant_names(statement)
+    return bool(names) and not names & reads
 
 
 def _is_range(node: ast.expr) -> bool:

@@ -153,21 +153,30 @@ class Exchange:
     """The messages that fill what every rank needs from the ranks that own it, to be sent as often as wanted."""
 
     def __init__(
-        self, old: LocalArray, new: LocalArray, owned: Sequence[Storage], needed: Sequence[Storage], comm: Any
+        self,
+        old: LocalArray,
+        new: LocalArray,
+        owned: Sequence[Storage],
+        needed: Sequence[Storage],
+        comm: Any,
+        also: Sequence[Sequence[Storage]] = (),
     ) -> None:
-        """old, new: this rank's memory of what it owns and of what it needs; they may be the same. comm: mpi4py."""
+        """old, new: this rank's memory of what it owns and of what it needs; they may be the same. comm: mpi4py. also: what else
+        every rank needs, apart from the rest."""
         self._comm, rank = comm, comm.Get_rank()
-        self._memory, self._own = (old, new), None
         limits = tuple((0, n) for n in new.array.shape)
-        if new is not old:
-            self._own = common(owned[rank], needed[rank], limits)
+        wanted = [[one, *(also[k] if also else ())] for k, one in enumerate(needed)]
+        self._memory = (old, new)
+        self._own = [common(owned[rank], one, limits) for one in wanted[rank]] if new is not old else []
         self._arriving: list[tuple[int, _Place, npt.NDArray[Any]]] = []
         leaving: list[tuple[int, _Place, npt.NDArray[Any]]] = []
         self._moved = known(comm).moved
         for other in range(comm.Get_size()):
             if other != rank:
-                self._add(self._arriving, other, new, common(owned[other], needed[rank], limits))
-                self._add(leaving, other, old, common(owned[rank], needed[other], limits))
+                for one in wanted[rank]:
+                    self._add(self._arriving, other, new, common(owned[other], one, limits))
+                for one in wanted[other]:
+                    self._add(leaving, other, old, common(owned[rank], one, limits))
         self._receives = [(other, as_bytes(dense)) for other, _, dense in self._arriving]
         self._sends = [(other, place, dense, as_bytes(dense)) for other, place, dense in leaving]
         self._bytes = sum(dense.nbytes for _, _, dense in leaving)
@@ -188,8 +197,9 @@ class Exchange:
 
     def start(self) -> list[Any]:
         """Send what this rank owns: the requests (mpi4py) to be finished before the ``end``."""
-        if self._own is not None:
-            copy_elements(*self._memory, self._own)
+        for own in self._own:
+            if own is not None:
+                copy_elements(*self._memory, own)
         requests = [self._comm.Irecv(data, source=other) for other, data in self._receives]
         for other, place, dense, data in self._sends:
             place.take(dense)

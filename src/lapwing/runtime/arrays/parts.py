@@ -24,11 +24,12 @@ from lapwing.runtime.arrays.transfer import (
     pieces,
     replicate,
     scatter,
+    scatter_parts,
     scatter_regions,
     sides,
 )
 from lapwing.runtime.mpi import communicator
-from lapwing.tiling.boxes import intersection
+from lapwing.tiling.boxes import coalesced, intersection, without
 
 _KEPT_EXCHANGES = 8  # of an array: that many kinds of calls read it in turn
 _KEPT_FORMS = 1000
@@ -294,11 +295,17 @@ class Parts(Elements):
         else:
             self.bring_everywhere(communicator.agree(self._comm, lambda: np.empty(self.shape, self.dtype)))
 
-    def localise(self, needed: Sequence[Box], layout: Layout, exported: bool = False) -> LocalArray:
+    def localise(
+        self,
+        needed: Sequence[Box],
+        layout: Layout,
+        exported: bool = False,
+        parts: Sequence[Sequence[Box]] | None = None,
+    ) -> LocalArray:
         """This rank's memory for a run: its owned and needed elements, all up to date. Collective.
 
         needed: the box every rank touches, of sheared indices where the layout has a shear. layout: who owns what from now on.
-        exported: other ranks want to map it.
+        exported: other ranks want to map it. parts: of every rank's box what it reads, where that is not most of it.
         """
         self.make_on_all_ranks()
         before, rank = self._layout, self._comm.Get_rank()
@@ -308,7 +315,7 @@ class Parts(Elements):
         boxes = [_hull(a, b) for a, b in zip(needed, layout.owned, strict=True)]
         if before is None:
             local = self._allocate(boxes[rank], exported, layout.shear)
-            self._distribute(local, [Storage(box, layout.shear) for box in boxes])
+            self._distribute(local, [Storage(box, layout.shear) for box in boxes], _with_owned(layout, parts))
             self._whole = self._initial = self._read = None
             self._may_differ = self._is_everywhere = False
         else:
@@ -319,8 +326,14 @@ class Parts(Elements):
             if self._comm.allreduce(int(unfit)):
                 wide = _hull(boxes[rank], local.box) if same and layout.shear is None else boxes[rank]
                 local = self._allocate(wide, exported, layout.shear)
-            parts = [Storage(box, layout.shear) for box in boxes]
-            Exchange(self._local, local, self._owned_parts, parts, self._comm)()
+            if (apart := _with_owned(layout, parts)) is None:
+                wanted = [Storage(box, layout.shear) for box in boxes]
+                Exchange(self._local, local, self._owned_parts, wanted, self._comm)()
+            else:
+                first = [Storage(own) for own in layout.owned]
+                pairs = zip(apart, layout.owned, strict=True)
+                rest = [[Storage(box) for box in without(found, [own])] for found, own in pairs]
+                Exchange(self._local, local, self._owned_parts, first, self._comm, rest)()
         if local is not self._local or layout != before:
             self._refreshing.clear()
             self._handing.clear()
@@ -328,10 +341,17 @@ class Parts(Elements):
         self._local, self._layout, self._together = local, layout, None
         return local
 
-    def _distribute(self, local: LocalArray, parts: Sequence[Storage]) -> None:
-        """Fill every rank's memory from where the elements are so far: nowhere, or whole on some ranks."""
+    def _distribute(
+        self, local: LocalArray, parts: Sequence[Storage], apart: Sequence[Sequence[Box]] | None = None
+    ) -> None:
+        """Fill every rank's memory from where the elements are so far: nowhere, or whole on some ranks.
+
+        apart: the boxes that are read, where they are not most of it.
+        """
         if self._initial is not None:
             self._fill(local)
+        elif apart is not None:
+            scatter_parts(self._whole, apart, local, self._comm, self.holders)
         elif all(part.shear is None for part in parts):
             scatter(self._whole, [part.box for part in parts], local, self._comm, self.holders)
         else:
@@ -449,6 +469,13 @@ def _form(local: LocalArray, layout: Layout | None, boxes: tuple[Box, ...]) -> i
             _forms.clear()
         _forms[key] = next(_numbers)
     return _forms[key]
+
+
+def _with_owned(layout: Layout, parts: Sequence[Sequence[Box]] | None) -> list[list[Box]] | None:
+    """What every rank reads or owns, box by box."""
+    if parts is None:
+        return None
+    return [coalesced([own, *others]) for own, others in zip(layout.owned, parts, strict=True)]
 
 
 def _hull(a: Box, b: Box) -> Box:

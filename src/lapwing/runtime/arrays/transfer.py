@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from lapwing.runtime.arrays.layout import nothing
 from lapwing.runtime.arrays.shear import Box, Shear
 from lapwing.runtime.arrays.storage import LocalArray
 from lapwing.runtime.mpi.communicator import known, receive, send
@@ -53,6 +55,19 @@ def scatter(
 def _note_scattered(holders: frozenset[int], comm: Any) -> None:
     if len(holders) < comm.Get_size():
         known(comm).moved["scattered"] += 1
+
+
+def scatter_parts(
+    whole: npt.NDArray[Any] | None,
+    parts: Sequence[Sequence[Box]],
+    local: LocalArray,
+    comm: Any,
+    holders: frozenset[int] = FIRST_RANK,
+) -> None:
+    """The same with several boxes for every rank."""
+    nobody = nothing(local.array)
+    for turn in zip_longest(*parts, fillvalue=nobody):
+        scatter(whole, turn, local, comm, holders)
 
 
 def gather(
