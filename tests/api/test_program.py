@@ -331,6 +331,36 @@ def test_what_it_says_of_itself(tmp_path: Path) -> None:
     assert plan.to_json()["regions"][1]["plan"]["nest"] == "f_2"
 
 
+@pytest.mark.parametrize(
+    "name", ["a time loop around two nests", "a swap", "while with a residual", "another nest", "itself"]
+)
+def test_a_watched_run_does_the_same(name: str, tmp_path: Path) -> None:
+    nest = load(PROGRAMS[name][0], tmp_path / "their.py").f
+    given, expected = arguments_of(name)(), arguments_of(name)()
+    outcome, right = nest.run(*given), nest.python(*expected)
+    assert isinstance(outcome, lw.ProgramOutcome)
+    check_same((outcome.returned, *given), (right, *expected))
+    assert outcome.regions
+    assert all(noted.calls and noted.plan is not None for noted in outcome.regions.values())
+    assert outcome.seconds >= sum(noted.seconds for noted in outcome.regions.values()) * 0.5
+    assert outcome.hidden is None
+    assert repr(outcome).startswith("<run of f: ")
+    assert outcome._repr_html_()
+    assert outcome.timeline(tmp_path / "timeline.html") == tmp_path / "timeline.html"
+
+
+def test_a_watched_run_of_loops_that_python_runs(tmp_path: Path) -> None:
+    nest = load(
+        program(SWEEP, "g(v)") + "\ndef g(a):\n" + indented(COPY.replace("v", "a").replace("u", "a")),
+        tmp_path / "their.py",
+    ).f
+    given, expected = arguments_of("two nests")(), arguments_of("two nests")()
+    outcome = nest.run(*given)
+    nest.python(*expected)
+    check_same(given, expected)
+    assert {"f_1", "g"} <= outcome.regions.keys()
+
+
 def test_plans_of_what_is_not_known_before(tmp_path: Path) -> None:
     nest = load(program("w = sorted([u, v], key=id)[0]", SWEEP.replace("u[", "w[")), tmp_path / "their.py").f
     (region,) = nest.plan(numbers(6, 7), numbers(6, 7)).regions

@@ -144,7 +144,23 @@ def test_a_wrong_region_is_found(tmp_path: Path) -> None:
     assert "not identical: planned: what is returned[0] differs in" in done.stderr
 
 
-@pytest.mark.parametrize("option", [["--memory", "1GB"], ["--timeline", "x.html"], ["--grid", "all"], ["--resume"]])
+@pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize("file", ["out.html", "timeline.json"])
+def test_a_timeline_through_all_regions(ranks: int, file: str, tmp_path: Path) -> None:
+    found = document(tmp_path, "run", "ssor.py", "-n", str(ranks), "--timeline", file, "--check")
+    (run,) = found["runs"]
+    assert run["identical"] is True
+    assert (run["transfer_seconds"] is None) == (ranks == 1)
+    assert (run["hidden"] is None) or 0 <= run["hidden"] <= 1
+    text = (tmp_path / file).read_text()
+    assert all(name in text for name in ("ssor_1", "ssor_2", "ssor_3"))
+    if file.endswith(".json"):
+        computed = [e for e in json.loads(text)["traceEvents"] if e["name"] == "compute in ssor_2"]
+        assert {e["args"]["sweep"] for e in computed} == {0, 1, 2, 3}
+        assert len({e["pid"] for e in computed}) == ranks
+
+
+@pytest.mark.parametrize("option", [["--memory", "1GB"], ["--grid", "all"], ["--resume"]])
 def test_options_that_are_for_a_nest_alone(option: list[str], tmp_path: Path) -> None:
     done = lapwing(tmp_path, "run", "ssor.py", "-n", "2", *option, LAPWING_MPIEXEC="/no/such/launcher")
     assert done.returncode == 2

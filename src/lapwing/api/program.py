@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from lapwing.api.planned import PlannedNest
 from lapwing.api.program_on_ranks import MakeCall, run_on_ranks
 from lapwing.api.program_plan import PlanRegion, ProgramPlan, interpreted_texts, plan_program
+from lapwing.api.program_run import ProgramOutcome, Report, WatchedCalls
 from lapwing.api.run import ranks_of
-from lapwing.api.sweeps import NoteSweeps, SweepsCall
+from lapwing.api.sweeps import SweepsCall
 from lapwing.errors import RefusedError
 from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.source import call_by_name
-from lapwing.notices import say
+from lapwing.notices import followed, say
 from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.store.array import StoredArray
 
@@ -47,25 +50,33 @@ class ProgramOfNests:
 
     def __call__(self, nest: PlannedNest, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run it; see Nest.__call__. Raises what the driver raises."""
-        return self.call(nest, nest.arguments(*args, **kwargs), _call)
+        return self.call(nest, nest.arguments(*args, **kwargs))
 
-    def call(
-        self, nest: PlannedNest, arguments: Mapping[str, Any], make: MakeCall, note: NoteSweeps | None = None
-    ) -> Any:
-        """The same with arguments by name. make: makes the calls of regions, with their arguments by name; note: told of loops
-        whose regions have run through one pipeline."""
+    def run(
+        self, nest: PlannedNest, arguments: Mapping[str, Any], events: int, report: Report | None = None
+    ) -> ProgramOutcome:
+        """The same, watched; see Nest.run. events: how many of them to keep on every rank."""
+        watched = WatchedCalls(nest.name, ranks_of(nest, arguments, nest.comm), events, report)
+        start = time.perf_counter()
+        returned = self.call(nest, arguments, watched)
+        return watched.outcome(returned, time.perf_counter() - start)
+
+    def call(self, nest: PlannedNest, arguments: Mapping[str, Any], watched: WatchedCalls | None = None) -> Any:
+        """The call with arguments by name. watched: makes the calls of regions."""
+        make: MakeCall = watched or _call
         self._check(nest, arguments)
         regions = [region.like(nest) for region in self.nests]
         ranks = ranks_of(nest, arguments, nest.comm)
         if ranks is None or ranks.Get_rank() == 0:
             self._tell()
-        procedures = [_called(procedure, nest) for procedure in self.procedures]
+        procedures = [_called(procedure, nest, watched) for procedure in self.procedures]
         if ranks is not None:
-            return run_on_ranks(nest, self.program, regions, procedures, self.sweeps, arguments, ranks, make, note)
+            return run_on_ranks(nest, self.program, regions, procedures, self.sweeps, arguments, ranks, make, watched)
         given = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
-        sweeps = [loop.alone(nest, note) for loop in self.sweeps]
-        calls = regions if make is _call else [_by_name(region, make) for region in regions]
-        returned = call_by_name(self.program.driver(calls, procedures, sweeps), given, nest.python)
+        sweeps = [loop.alone(nest, watched) for loop in self.sweeps]
+        calls = regions if watched is None else [_by_name(region, make) for region in regions]
+        driver = self.program.driver(calls, procedures, sweeps, partial(followed, label=nest.name))
+        returned = call_by_name(driver, given, nest.python)
         wrapped = {id(given[n]): v for n, v in arguments.items() if isinstance(v, DistributedArray)}
         return _as_passed(returned, wrapped) if wrapped else returned
 
@@ -95,7 +106,18 @@ class ProgramOfNests:
                 say(text)
 
 
-def _called(procedure: Any, nest: PlannedNest) -> Any:
+def _called(procedure: Any, nest: PlannedNest, watched: WatchedCalls | None) -> Any:
     """What is called in the place of a function with loops: the nest that it is, with the choices of the call, or the function
     itself where it is none."""
-    return procedure.python if procedure.refusals else procedure.like(nest)
+    if procedure.refusals:
+        return procedure.python
+    called = procedure.like(nest)
+    if watched is None:
+        return called
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        arguments = called.arguments(*args, **kwargs)
+        program = called.program
+        return watched(called, arguments) if program is None else program.call(called, arguments, watched)
+
+    return call

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from lapwing.api.planned import PlannedNest
+from lapwing.api.program_run import WatchedCalls
 from lapwing.api.run import agreed_choices, bound_alone, ways_out_of
-from lapwing.api.sweeps import NoteSweeps
 from lapwing.errors import RefusedError
 from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.source import call_by_name
+from lapwing.notices import followed
 from lapwing.runtime.arrays.coherent import Coherence
 from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.arrays.meeting import Call, DifferentCalls, agree_on, check_same_elements, described, is_plain
@@ -37,18 +38,19 @@ def run_on_ranks(
     arguments: Mapping[str, Any],
     comm: Any,
     make: MakeCall,
-    note: NoteSweeps | None,
+    watched: WatchedCalls | None,
 ) -> Any:
     """Collective over comm (mpi4py, Lapwing's own). regions, procedures: with the choices of this call. make: makes the calls of
-    regions, with arguments by name. What the driver returns.
+    regions, with arguments by name; watched: told of the others. What the driver returns.
 
     Raises RefusedError, on every rank the same, where ranks pass different arguments; else what the driver raises.
     """
     given = _agreed(nest, arguments, comm)
     coherence = Coherence(comm)
     calls = [_RegionCall(region, coherence, make) for region in regions]
-    tried = [loop.on_ranks(nest, coherence, comm, note) for loop in sweeps]
-    driver = program.looking_driver(calls, procedures, tried, coherence.look, coherence.item)
+    tried = [loop.on_ranks(nest, coherence, comm, watched) for loop in sweeps]
+    follow = partial(followed, label=nest.name) if comm.Get_rank() == 0 else lambda over: over
+    driver = program.looking_driver(calls, procedures, tried, coherence.look, coherence.item, follow)
     result: Any = None
     error: Exception | None = None
     try:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from lapwing.api.planned import PlannedNest
+from lapwing.api.program_run import WatchedCalls
 from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.bound_nest import BoundNest, global_values, signature
 from lapwing.loopnest.binding.phased_nest import PhasedNest
@@ -19,10 +21,8 @@ from lapwing.planner.phased import PhasedPlan, make_phased_plan
 from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.arrays.meeting import is_plain, share_memory
 from lapwing.runtime.mpi import communicator
-from lapwing.runtime.phased import PhasedOutcome, run_phases_alone, run_phases_on_ranks
+from lapwing.runtime.phased import run_phases_alone, run_phases_on_ranks
 from lapwing.runtime.tuning import place_of
-
-NoteSweeps = Callable[[str, PhasedOutcome], None]
 
 
 @dataclass(eq=False)
@@ -103,8 +103,8 @@ class SweepsCall:
 
     # -- running ---------------------------------------------------------------------------------------------------------
 
-    def alone(self, wishes: PlannedNest, note: NoteSweeps | None = None) -> Callable[..., Any]:
-        """What the driver calls in one process. note: told of every run."""
+    def alone(self, wishes: PlannedNest, watched: WatchedCalls | None = None) -> Callable[..., Any]:
+        """What the driver calls in one process. watched: told of every run."""
 
         def call(*values: Any) -> tuple[Any, ...]:
             arguments, over = self.arguments(values), values[-1]
@@ -113,17 +113,21 @@ class SweepsCall:
                 return (False, *(arguments[n] for n in self.sweeps.exchanged))
             for plan in plans:
                 arrays = {a.name: arguments[a.name] for a in plan.distribution.phased.arrays}
-                outcome = run_phases_alone(plan, arrays, communicator.announcer(True))
-                if note is not None:
-                    note(self.name, outcome)
+                announce = communicator.announcer(True)
+                if watched is None:
+                    run_phases_alone(plan, arrays, announce)
+                    continue
+                alike = _alike(plan, arguments)
+                report, measure = watched.report(self.name), watched.measure(self.name, alike)
+                watched.note_sweeps(self.name, alike, run_phases_alone(plan, arrays, announce, report, measure))
             return (True, *self.exchanged(arguments, over))
 
         return call
 
     def on_ranks(
-        self, wishes: PlannedNest, coherence: Any, comm: Any, note: NoteSweeps | None = None
+        self, wishes: PlannedNest, coherence: Any, comm: Any, watched: WatchedCalls | None = None
     ) -> Callable[..., Any]:
-        """What the driver calls on every rank of comm. note: told of every run."""
+        """What the driver calls on every rank of comm. watched: told of every run."""
 
         def call(*values: Any) -> tuple[Any, ...]:
             arguments, over = self.arguments(values), values[-1]
@@ -135,10 +139,19 @@ class SweepsCall:
                 sources = {a.name: parts[a.name] for a in plan.distribution.phased.arrays}
                 assert all(isinstance(s, np.ndarray | DistributedArray) for s in sources.values())
                 announce = communicator.announcer(comm.Get_rank() == 0)
-                place = place_of(comm)
-                outcome = run_phases_on_ranks(plan, sources, {}, comm, place, announce, tuning=wishes.tuning)
-                if note is not None:
-                    note(self.name, outcome)
+                run = partial(run_phases_on_ranks, plan, sources, {}, comm, place_of(comm), announce)
+                if watched is None:
+                    run(tuning=wishes.tuning)
+                    continue
+                alike = _alike(plan, arguments)
+                report = watched.report(self.name) if comm.Get_rank() == 0 else None
+                outcome = run(report=report, measure=watched.measure(self.name, alike), tuning=wishes.tuning)
+                watched.note_sweeps(self.name, alike, outcome)
             return (True, *self.exchanged(arguments, over))
 
         return call
+
+
+def _alike(plan: PhasedPlan, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What tells a run from those that send other messages."""
+    return {**arguments, "number of phases": len(plan.tilings), "number of sweeps": plan.distribution.phased.sweeps}
