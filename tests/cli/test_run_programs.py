@@ -160,7 +160,17 @@ def test_a_timeline_through_all_regions(ranks: int, file: str, tmp_path: Path) -
         assert len({e["pid"] for e in computed}) == ranks
 
 
-@pytest.mark.parametrize("option", [["--memory", "1GB"], ["--grid", "all"], ["--resume"]])
+@pytest.mark.parametrize("ranks", RANKS)
+def test_more_than_fits_runs_out_of_core(ranks: int, tmp_path: Path) -> None:
+    arguments = ("run", "ssor.py", "-n", str(ranks), "-p", "n=300", "-p", "most=2", "--memory", "1MB", "--check")
+    found = document(tmp_path, *arguments, "--timeline", "timeline.html", "--engine", "blocking,overlap")
+    for run in found["runs"]:
+        assert run["identical"] is True
+        assert run["disk"]["read_bytes"] > 2 * 300 * 300 * 8
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.json", "ssor.py", "timeline.html"]
+
+
+@pytest.mark.parametrize("option", [["--grid", "all"], ["--resume"]])
 def test_options_that_are_for_a_nest_alone(option: list[str], tmp_path: Path) -> None:
     done = lapwing(tmp_path, "run", "ssor.py", "-n", "2", *option, LAPWING_MPIEXEC="/no/such/launcher")
     assert done.returncode == 2

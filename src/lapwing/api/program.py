@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from lapwing.api.planned import PlannedNest
+from lapwing.api.program_on_disk import ProgramOnDisk
 from lapwing.api.program_on_ranks import MakeCall, run_on_ranks
 from lapwing.api.program_plan import PlanRegion, ProgramPlan, interpreted_texts, plan_program
 from lapwing.api.program_run import ProgramOutcome, Report, WatchedCalls
 from lapwing.api.run import ranks_of
 from lapwing.api.sweeps import SweepsCall
-from lapwing.errors import RefusedError
 from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.source import call_by_name
 from lapwing.notices import followed, say
@@ -64,12 +64,13 @@ class ProgramOfNests:
     def call(self, nest: PlannedNest, arguments: Mapping[str, Any], watched: WatchedCalls | None = None) -> Any:
         """The call with arguments by name. watched: makes the calls of regions."""
         make: MakeCall = watched or _call
-        self._check(nest, arguments)
         regions = [region.like(nest) for region in self.nests]
         ranks = ranks_of(nest, arguments, nest.comm)
         if ranks is None or ranks.Get_rank() == 0:
             self._tell()
         procedures = [_called(procedure, nest, watched) for procedure in self.procedures]
+        if ranks is None and any(isinstance(value, StoredArray) for value in arguments.values()):
+            return self._call_on_disk(nest, arguments, regions, procedures, make)
         if ranks is not None:
             return run_on_ranks(nest, self.program, regions, procedures, self.sweeps, arguments, ranks, make, watched)
         given = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
@@ -88,13 +89,20 @@ class ProgramOfNests:
         by_rule: PlanRegion = lambda region, values: region.plan(**values, ranks=ranks)  # noqa: E731
         return plan_program(nest, self.program, regions, arguments, ranks, plan_region or by_rule)
 
-    def _check(self, nest: PlannedNest, arguments: Mapping[str, Any]) -> None:
-        stored = [name for name, value in arguments.items() if isinstance(value, StoredArray)]
-        if stored:
-            raise RefusedError(
-                f"{nest.where}: {nest.name}: {', '.join(stored)} on disk, but a program of several nests takes arrays in memory. "
-                f"Pass {stored[0]}.numpy(), or put the loops into functions of their own and call one after the other."
-            )
+    def _call_on_disk(
+        self,
+        nest: PlannedNest,
+        arguments: Mapping[str, Any],
+        regions: Sequence[Any],
+        procedures: Sequence[Any],
+        make: MakeCall,
+    ) -> Any:
+        """In this process, on arrays on disk: loops of sweeps are done region by region."""
+        with ProgramOnDisk(nest, arguments) as disk:
+            calls = [_by_name(region, partial(disk.call, make=make)) for region in regions]
+            procedures = [disk.procedure(procedure, make) for procedure in procedures]
+            driver = self.program.driver(calls, procedures, follow=partial(followed, label=nest.name))
+            return disk.returned(call_by_name(driver, disk.arguments, nest.python))
 
     def _tell(self) -> None:
         """Say once what Python runs, since that takes its time."""
@@ -112,12 +120,18 @@ def _called(procedure: Any, nest: PlannedNest, watched: WatchedCalls | None) -> 
     if procedure.refusals:
         return procedure.python
     called = procedure.like(nest)
-    if watched is None:
-        return called
+    return called if watched is None else _Watched(called, watched)
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        arguments = called.arguments(*args, **kwargs)
-        program = called.program
-        return watched(called, arguments) if program is None else program.call(called, arguments, watched)
 
-    return call
+class _Watched:
+    """A nest or program whose calls are watched."""
+
+    def __init__(self, nest: Any, watched: WatchedCalls) -> None:
+        self.nest, self._watched = nest, watched
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        arguments = self.nest.arguments(*args, **kwargs)
+        program = self.nest.program
+        if program is None:
+            return self._watched(self.nest, arguments)
+        return program.call(self.nest, arguments, self._watched)

@@ -7,12 +7,14 @@ computed; copies are brought up to date before the driver looks at them, and at 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from lapwing.api.planned import PlannedNest
+from lapwing.api.program_on_disk import ProgramOnDisk
 from lapwing.api.program_run import WatchedCalls
 from lapwing.api.run import agreed_choices, bound_alone, ways_out_of
 from lapwing.errors import RefusedError
@@ -25,6 +27,7 @@ from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.arrays.meeting import Call, DifferentCalls, agree_on, check_same_elements, described, is_plain
 from lapwing.runtime.arrays.transfer import replicate
 from lapwing.runtime.mpi import communicator
+from lapwing.store.array import StoredArray
 
 MakeCall = Callable[[Any, Mapping[str, Any]], Any]
 
@@ -47,22 +50,28 @@ def run_on_ranks(
     """
     given = _agreed(nest, arguments, comm)
     coherence = Coherence(comm)
-    calls = [_RegionCall(region, coherence, make) for region in regions]
-    tried = [loop.on_ranks(nest, coherence, comm, watched) for loop in sweeps]
-    follow = partial(followed, label=nest.name) if comm.Get_rank() == 0 else lambda over: over
-    driver = program.looking_driver(calls, procedures, tried, coherence.look, coherence.item, follow)
-    result: Any = None
-    error: Exception | None = None
-    try:
-        result = call_by_name(driver, given, nest.python)
-    except DifferentCalls:
-        raise
-    except Exception as raised:
-        error = raised
-    _end(nest, coherence, error, comm)
-    if error is not None:
-        raise error
-    return result
+    with ExitStack() as stack:
+        disk = None
+        if any(isinstance(value, StoredArray) for value in given.values()):
+            disk = stack.enter_context(ProgramOnDisk(nest, given, comm, coherence.look))
+            given, sweeps = disk.arguments, ()
+            procedures = [disk.procedure(procedure, make) for procedure in procedures]
+        calls = [_RegionCall(region, coherence, make, disk) for region in regions]
+        tried = [loop.on_ranks(nest, coherence, comm, watched) for loop in sweeps]
+        follow = partial(followed, label=nest.name) if comm.Get_rank() == 0 else lambda over: over
+        driver = program.looking_driver(calls, procedures, tried, coherence.look, coherence.item, follow)
+        result: Any = None
+        error: Exception | None = None
+        try:
+            result = call_by_name(driver, given, nest.python)
+        except DifferentCalls:
+            raise
+        except Exception as raised:
+            error = raised
+        _end(nest, coherence, error, comm)
+        if error is not None:
+            raise error
+        return result if disk is None else communicator.agree(comm, lambda: disk.returned(result))
 
 
 def _end(nest: PlannedNest, coherence: Coherence, error: Exception | None, comm: Any) -> None:
@@ -81,26 +90,32 @@ def _end(nest: PlannedNest, coherence: Coherence, error: Exception | None, comm:
 class _RegionCall:
     """Calls a region with the parts of arrays that ranks hold."""
 
-    def __init__(self, region: Any, coherence: Coherence, make: MakeCall) -> None:
-        self._region, self._coherence, self._make = region, coherence, make
+    def __init__(self, region: Any, coherence: Coherence, make: MakeCall, disk: ProgramOnDisk | None) -> None:
+        self._region, self._coherence, self._make, self._disk = region, coherence, make, disk
 
     def __call__(self, *values: Any) -> Any:
-        loops = self._region.loops
-        arguments = dict(zip(loops.parameters, values, strict=True))
+        arguments = dict(zip(self._region.loops.parameters, values, strict=True))
+        if self._disk is not None:
+            return self._disk.call(self._region, arguments, self._on_parts)
+        return self._on_parts(self._region, arguments)
+
+    def _on_parts(self, region: Any, arguments: Mapping[str, Any]) -> Any:
         try:
-            region = self._region.for_arguments(arguments)
+            region = region.for_arguments(arguments)
             bound_alone(region, arguments)  # refuses what is wrong with arrays that ranks only hold parts of afterwards
         except RefusedError as refused:
-            if not self._region.may_be_interpreted:
+            if not region.may_be_interpreted:
                 raise
-            self._coherence.look(*values)
-            return self._region.interpreted(refused)(*values)
-        return self._make(region, self._coherence.parts(arguments, loops.written))
+            self._coherence.look(*arguments.values())
+            return region.interpreted(refused)(*arguments.values())
+        return self._make(region, self._coherence.parts(arguments, region.loops.written))
 
 
 def _agreed(nest: PlannedNest, arguments: Mapping[str, Any], comm: Any) -> dict[str, Any]:
     """The arguments on every rank; what is None is the first rank's. Collective."""
-    texts = {n: v.identity if isinstance(v, DistributedArray) else described(v) for n, v in arguments.items()}
+    texts = {
+        n: v.identity if isinstance(v, DistributedArray | StoredArray) else described(v) for n, v in arguments.items()
+    }
     copies = {name: value for name, value in arguments.items() if is_plain(value)}
     call = Call(nest.name, nest.where, agreed_choices(nest), tuple(texts.items()), frozenset(copies))
     ways_out = ways_out_of(nest)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from lapwing.api.check_program import ProgramReference, program_reference
 from lapwing.api.nest import Nest
+from lapwing.api.out_of_core import stored_arrays
 from lapwing.api.program_plan import interpreted_texts
 from lapwing.api.program_run import ProgramOutcome
 from lapwing.errors import LapwingError, RefusedError, RunError
@@ -23,6 +25,7 @@ from lapwing.runtime.tuning import Tuning, helper_cpus
 from lapwing.session.drawing import FEWEST_EVENTS, MOST_EVENTS, write_timeline
 from lapwing.session.first_rank import from_first, on_first
 from lapwing.session.numbers import json_number
+from lapwing.session.spilling import fresh_arrays, spilled_program
 from lapwing.store.array import StoredArray
 from lapwing.trace.timeline import MAX_EVENTS
 
@@ -33,6 +36,12 @@ def run_program(job: Job, nest: Nest, given: Mapping[str, Any], comm: Any | None
     given: those, on the first rank; on others what is distributed. comm, emit: as for ``run_session``. The report is given on the
     first rank, None elsewhere. Raises LapwingError, on every rank the same.
     """
+    wished = nest.using(memory=job.memory, pass_sweeps=job.pass_sweeps, ring=job.ring)
+    with spilled_program(wished, given, comm, job.scratch, partial(_report_writing, emit)) as arguments:
+        return _run_all(job, wished, arguments, comm, emit)
+
+
+def _run_all(job: Job, nest: Nest, given: Mapping[str, Any], comm: Any | None, emit: Emit) -> Report | None:
     whole = whole_arrays(given)
     bench = on_first(comm, lambda: _Bench.prepare(job, nest, whole, comm, emit))
     variants = [
@@ -44,16 +53,18 @@ def run_program(job: Job, nest: Nest, given: Mapping[str, Any], comm: Any | None
     for turn in range(job.repeat):
         for position, variant in enumerate(variants):
             label = _label(variant) + ("" if job.repeat == 1 else f", run {turn + 1} of {job.repeat}")
-            arguments = dict.fromkeys(names) if bench is None else bench.fresh_arguments()
-            report = partial(_report_progress, emit, label) if bench is not None else None
-            try:
-                outcome = _run(variant, arguments, events, report, comm)
-            except RunError as error:
-                if bench is None or bench.reference is None or bench.reference.raises is None:
-                    raise
-                raise RunError(stopped_text(str(error), bench.reference.raises)) from error
-            if bench is not None:
-                bench.record(position, arguments, outcome)
+            last = turn == job.repeat - 1 and position == len(variants) - 1
+            with fresh_arrays(stored_arrays(whole), last, job.scratch, comm) as on_disk:
+                arguments = {**(dict.fromkeys(names) if bench is None else bench.fresh_arguments()), **on_disk}
+                report = partial(_report_progress, emit, label) if bench is not None else None
+                try:
+                    outcome = _run(variant, arguments, events, report, comm)
+                except RunError as error:
+                    if bench is None or bench.reference is None or bench.reference.raises is None:
+                        raise
+                    raise RunError(stopped_text(str(error), bench.reference.raises)) from error
+                if bench is not None:
+                    bench.record(position, arguments, outcome)
     if job.timeline is not None:
         on_first(comm, partial(_Bench.draw, bench, job.timeline, emit))
     return None if bench is None else bench.report(variants)
@@ -61,10 +72,7 @@ def run_program(job: Job, nest: Nest, given: Mapping[str, Any], comm: Any | None
 
 def check_options(job: Job, nest: Nest) -> None:
     """Raise RefusedError for options that are not for programs."""
-    chosen = {
-        "--memory": job.memory is not None, "--pass-sweeps": job.pass_sweeps is not None, "--ring": job.ring is not None,
-        "--resume": job.resume, "--grid all": job.grid == "all",
-    }  # fmt: skip
+    chosen = {"--resume": job.resume, "--grid all": job.grid == "all"}
     if names := [name for name, is_chosen in chosen.items() if is_chosen]:
         raise RefusedError(
             f"{', '.join(names)}: {nest.name} is {nest.program and nest.program.program}, and this is for a nest alone. Leave it "
@@ -85,6 +93,10 @@ def _events(job: Job, variants: int, comm: Any | None) -> int:
     if job.timeline is not None:
         return max(FEWEST_EVENTS, MAX_EVENTS // variants // (1 if comm is None else comm.Get_size()))
     return 0 if comm is None else max(FEWEST_EVENTS, MOST_EVENTS // comm.Get_size())
+
+
+def _report_writing(emit: Emit, what: str, done: float) -> None:
+    emit("progress", [what, done])
 
 
 def _report_progress(emit: Emit, label: str, region: str, done: float) -> None:
@@ -121,11 +133,6 @@ class _Bench:
     def prepare(job: Job, nest: Nest, arguments: Mapping[str, Any], comm: Any | None, emit: Emit) -> _Bench:
         program = nest.program
         assert program is not None
-        stored = [name for name, value in arguments.items() if isinstance(value, StoredArray)]
-        if stored:
-            raise RefusedError(
-                f"the problem of {nest.name} gives {stored[0]} on disk: a program takes arrays in memory."
-            )
         bench = _Bench(job, nest, arguments, 1 if comm is None else comm.Get_size(), emit)
         ranks = "1 rank" if bench.ranks == 1 else f"{bench.ranks} ranks"
         emit("plan", f"{nest.name}: {program.program} on {ranks}")
@@ -135,7 +142,9 @@ class _Bench:
         if job.check:
             emit("progress", ["plain Python", None])
             regions = [*nest.using(comm=communicator.SELF).regions]
-            bench.reference = program_reference(program.program, regions, arguments, communicator.announcer(True))
+            bench.reference = program_reference(
+                program.program, regions, _in_memory(arguments), communicator.announcer(True)
+            )
             if bench.reference.raises:
                 emit("stops", bench.reference.raises)
         return bench
@@ -148,8 +157,9 @@ class _Bench:
             for of_region in outcome.regions.values():
                 if of_region.plan is not None:
                     self.emit("plan", "\n".join(f"  {line}" for line in str(of_region.plan).splitlines()))
-        if self.reference is not None and (found := self.reference.differences(arguments, outcome.returned)):
-            self.differences[position] = found
+        if self.reference is not None:
+            found = self.reference.differences(_in_memory(arguments), _in_memory(outcome.returned))
+            self.differences[position] = found or self.differences[position]
         if self.job.timeline is None:
             outcome.trace = outcome.trace.without_events()
         outcome.returned = _numbers("returned", outcome.returned)
@@ -200,7 +210,7 @@ class _Bench:
             "hidden": figures.hidden,
             "exposed_seconds": figures.exposed_seconds,
             "transfer_seconds": figures.transfer_seconds,
-            "disk": None,
+            "disk": None if figures.disk is None else asdict(figures.disk),
             "regions": [
                 {
                     "name": name,
@@ -215,6 +225,15 @@ class _Bench:
             "identical": None if self.reference is None else not self.differences[position],
             "results": outcomes[-1].returned,
         }
+
+
+def _in_memory(value: Any) -> Any:
+    """A value with NumPy arrays in the place of those on disk."""
+    if isinstance(value, StoredArray):
+        return value.numpy()
+    if isinstance(value, tuple | list):
+        return type(value)(map(_in_memory, value))
+    return {name: _in_memory(one) for name, one in value.items()} if isinstance(value, dict) else value
 
 
 def _called(procedures: Sequence[Nest]) -> Iterator[Nest]:

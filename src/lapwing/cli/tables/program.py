@@ -10,7 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from lapwing.cli.tables.run import DIGITS, PIPED_WIDTH, verdict
+from lapwing.cli.tables.run import DIGITS, DISK_TITLES, PIPED_WIDTH, disk_cells, verdict
 from lapwing.units import NOT_KNOWN, in_seconds, share
 
 
@@ -22,10 +22,14 @@ def show_program(document: Mapping[str, Any]) -> None:
     table.add_column("engine")
     table.add_column("seconds" if repeats == 1 else f"seconds (median of {repeats})", justify="right")
     table.add_column("communication hidden", justify="right")
+    on_disk = any(run["disk"] is not None for run in runs)
+    for title in DISK_TITLES if on_disk else ():
+        table.add_column(title, justify="right")
     table.add_column("identical")
     for run in runs:
-        hidden = share(run["hidden"])
-        table.add_row(run["engine"], in_seconds(run["median"], DIGITS), hidden, verdict(run["identical"]))
+        disk = disk_cells(run["disk"]) if on_disk else ()
+        seconds = in_seconds(run["median"], DIGITS)
+        table.add_row(run["engine"], seconds, share(run["hidden"]), *disk, verdict(run["identical"]))
     console = Console() if sys.stdout.isatty() else Console(width=PIPED_WIDTH)
     console.print(table)
     console.print(_regions([*document["regions"], *_sweeps(document, runs[-1])], runs[-1]))
