@@ -285,11 +285,22 @@ def test_a_program_is_no_nest(tmp_path: Path) -> None:
         _ = nest.loops
 
 
-def test_arrays_on_disk(tmp_path: Path) -> None:
-    np.save(tmp_path / "u.npy", numbers(6, 7))
-    nest = load(program(SWEEP, COPY), tmp_path / "their.py").f
-    with pytest.raises(lw.RefusedError, match="u on disk, but a program of several nests takes arrays in memory"):
-        nest(lw.open(tmp_path / "u.npy"), numbers(6, 7))
+@pytest.mark.parametrize(("ranks", "grid"), [(1, ()), (4, (2, 2))])
+def test_a_plan_knows_loops_that_are_one_pipeline(ranks: int, grid: tuple[int, ...], tmp_path: Path) -> None:
+    nest = load(program("for t in range(n):", (1, SWEEP), (1, COPY), SWEEP), tmp_path / "their.py").f
+    plan = nest.plan(numbers(60, 70), numbers(60, 70), ranks=ranks)
+    (pipeline,) = plan.pipelines
+    assert (pipeline.line, pipeline.regions) == (nest.regions[0].loops.line - 1, ("f_1", "f_2"))
+    assert pipeline.plan.ranks == ranks
+    assert "the loop around f_1, f_2 is one pipeline" in str(plan)
+    (found,) = plan.to_json()["pipelines"]
+    assert (found["name"], found["regions"]) == ("f_1_sweep", ["f_1", "f_2"])
+    assert len(found["tiles"]) == 2
+
+
+def test_a_loop_that_does_more_is_no_pipeline(tmp_path: Path) -> None:
+    nest = load(program("for t in range(n):", (1, SWEEP), (1, COPY), "    u[0] = t"), tmp_path / "their.py").f
+    assert nest.plan(numbers(6, 7), numbers(6, 7)).pipelines == ()
 
 
 # -- errors --------------------------------------------------------------------------------------------------------------------

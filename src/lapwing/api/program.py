@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from lapwing.api.planned import PlannedNest
+from lapwing.api.program_forecast import ProgramForecast, forecast
 from lapwing.api.program_on_disk import ProgramOnDisk
 from lapwing.api.program_on_ranks import MakeCall, run_on_ranks
 from lapwing.api.program_plan import PlanRegion, ProgramPlan, interpreted_texts, plan_program
@@ -87,7 +88,14 @@ class ProgramOfNests:
         """How it would run; see Nest.plan. plan_region: plans a region for arguments of which arrays are shapes."""
         regions = [region.like(nest) for region in self.nests]
         by_rule: PlanRegion = lambda region, values: region.plan(**values, ranks=ranks)  # noqa: E731
-        return plan_program(nest, self.program, regions, arguments, ranks, plan_region or by_rule)
+        return plan_program(nest, self.program, regions, self.sweeps, arguments, ranks, plan_region or by_rule)
+
+    def forecast(
+        self, nest: PlannedNest, arguments: Mapping[str, Any], ranks: int, machine: str | None, iterations: int
+    ) -> ProgramForecast:
+        """What a run should take; see forecast()."""
+        regions = [region.like(nest) for region in self.nests]
+        return forecast(nest, self.program, regions, self.sweeps, arguments, ranks, machine, iterations)
 
     def _call_on_disk(
         self,
