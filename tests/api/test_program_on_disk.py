@@ -82,7 +82,24 @@ def with_a_procedure(u, v):
     v[0] = u[1]
 
 
-PROGRAMS = (relaxed, ssor, in_order, with_a_procedure)
+@lw.nest
+def with_loops_in_python(u, v):
+    """Loops that are no nest, over whole arrays and over an edge: both change what is on the disk."""
+    k = 0
+    while k < 3 and u[2, 2] > 0:
+        k += 1
+        u += v * 0.5
+    for i in range(1, u.shape[0]):
+        for j in range(u.shape[1]):
+            u[i, j] = u[i - 1, j] + v[i, j]
+    m = 0
+    while v[m, 1] < 1.5 and m < 7:
+        v[m, 2] = u[m, 3] + m
+        m += 1
+    return k, m, u
+
+
+PROGRAMS = (relaxed, ssor, in_order, with_a_procedure, with_loops_in_python)
 
 
 def arrays() -> tuple[np.ndarray, np.ndarray]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from lapwing.api.out_of_core import streaming_wishes
 from lapwing.api.planned import PlannedNest
+from lapwing.api.run import bound_alone
 from lapwing.errors import RefusedError
 from lapwing.runtime.arrays.on_disk import DiskArray
 from lapwing.runtime.mpi import communicator
@@ -114,7 +115,13 @@ class ProgramOnDisk:
             return make(region, arguments)
         stored = {name: array.stored for name, array in on_disk.items()}
         needed = sum(value.nbytes for value in arguments.values() if getattr(value, "shape", ()))
-        if region.may_be_interpreted:  # what Python may run is done element by element where there is no room
+        if region.may_be_interpreted:
+            # Python runs it on what the driver sees, of which it may write and return anything: also where there is no room.
+            known = {**arguments, **stored}
+            try:
+                bound_alone(region.for_arguments(known), known)
+            except RefusedError as refused:
+                return region.interpreted(refused)(**arguments)
             if needed > self._limit:
                 return region.python(**arguments)
             return self._in_memory(region, arguments, stored, make)

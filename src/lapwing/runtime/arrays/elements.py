@@ -58,12 +58,12 @@ class Elements(NDArrayOperatorsMixin):
         return self.together().copy()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
-        plain = [_plain(one) for one in inputs]
-        given = {name: _plain(value) for name, value in kwargs.items()}
+        call = getattr(ufunc, method)
         if out is None:
-            return getattr(ufunc, method)(*plain, **given)
+            return call(*map(_plain, inputs), **{name: _plain(value) for name, value in kwargs.items()})
         targets = [one.together().copy() if isinstance(one, Elements) else one for one in out]
-        getattr(ufunc, method)(*plain, out=tuple(targets), **given)
+        # No name for what it computes with: that is out of use when the result takes its place.
+        call(*map(_plain, inputs), out=tuple(targets), **{name: _plain(value) for name, value in kwargs.items()})
         for one, values in zip(out, targets, strict=True):
             if isinstance(one, Elements):
                 one.replace(values)
