@@ -105,6 +105,7 @@ def test_time_that_went_into_measuring_is_left_out() -> None:
     last = sequence.trace(15.0).ranks[1]
     assert last.times["total"] == pytest.approx(8.0 + 7.0)
     assert np.max(last.events["end"]) == pytest.approx(8.0 + 6.5)
+    assert np.max(last.events["begin"]) == pytest.approx(8.0 + 3.5)
 
 
 def test_runs_on_different_grids_have_none_together() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -115,14 +117,16 @@ def watched_runs() -> None:
         if nest is relax:
             assert (outcome.figures.transfer_seconds is None) == (size == 1)
         assert any(len(one.events) for one in outcome.trace.ranks) == (rank == 0)
-        assert outcome.timeline() == (Path(f"{nest.name}-timeline.html") if rank == 0 else None)
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            assert outcome.timeline() == (Path(f"{nest.name}-timeline.html") if rank == 0 else None)
 
 
 @scenario
 def pictures_of_plans() -> None:
     rank, size = rank_and_size()
     plan = relax.plan(*pair(), ranks=size)
-    assert plan.show() == (Path("relax-plan.svg") if rank == 0 else None)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        assert plan.show() == (Path("relax-plan.svg") if rank == 0 else None)
 
 
 @scenario
