@@ -26,6 +26,7 @@ ORDER = """
 lapwing.affine
 lapwing.errors
 lapwing.html
+lapwing.launcher
 lapwing.memo
 lapwing.memory
 lapwing.notices

@@ -122,6 +122,37 @@ def test_nothing_is_shown_and_nothing_raised(why: str, monkeypatch: pytest.Monke
     assert shown.getvalue() == ""
 
 
+def test_a_loop_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = shown_at_once(monkeypatch)
+    monkeypatch.setattr(notices, "_BETWEEN_SECONDS", 0.0)
+    assert list(notices.followed(range(9, 1, -2), "steps")) == [9, 7, 5, 3]
+    assert [part.split()[3:5] for part in shown.getvalue().split("\r")[1:5]] == [[f"{k}", "%"] for k in (0, 25, 50, 75)]
+    assert shown.getvalue().endswith("\r")
+
+
+def test_what_is_no_range_is_left_alone() -> None:
+    assert notices.followed(values := [1, 2], "steps") is values
+
+
+@lw.nest
+def steps(u, v, n):
+    for t in range(n):
+        u[0] += 1.0
+        for i in range(1, u.shape[0]):
+            for j in range(1, u.shape[1]):
+                v[i, j] = 0.5 * u[i - 1, j] + u[i, j - 1]
+        u, v = v, u
+    return t
+
+
+def test_a_program_shows_how_far_its_loop_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = shown_at_once(monkeypatch)
+    monkeypatch.setattr(notices, "_BETWEEN_SECONDS", 0.0)
+    assert steps(np.ones((4, 5)), np.ones((4, 5)), 3) == 2
+    assert "lapwing: steps" in shown.getvalue()
+    assert " 67 % after" in shown.getvalue()
+
+
 @lw.nest
 def halve(u, sweeps):
     for t in range(sweeps):

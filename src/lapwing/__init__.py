@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lapwing.api.nest import Nest, nest
+    from lapwing.api.program_run import ProgramOutcome
     from lapwing.errors import BuildError, LapwingError, Refusal, RefusedError, RunError
     from lapwing.loopnest.dependences import Dependence
     from lapwing.planner.plan import Plan
@@ -38,6 +39,7 @@ __all__ = [
     "Nest",
     "Outcome",
     "Plan",
+    "ProgramOutcome",
     "Refusal",
     "RefusedError",
     "RunError",
@@ -61,6 +63,7 @@ _HOMES = {
     "Nest": "lapwing.api.nest",
     "Outcome": "lapwing.runtime.execute",
     "Plan": "lapwing.planner.plan",
+    "ProgramOutcome": "lapwing.api.program_run",
     "Refusal": "lapwing.errors",
     "RefusedError": "lapwing.errors",
     "RunError": "lapwing.errors",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lapwing.files import write_text
+from lapwing.launcher import launcher_rank
 from lapwing.notices import say
 
 _HEIGHT = 640  # of a page in a notebook's cell, in pixels
@@ -39,8 +40,11 @@ def _show(text: str, cell: str, title: str, path: str | Path | None, otherwise: 
     """Show a text as this cell in a notebook, or write it: to the path if there is one, in a notebook too, else to a file of the
     name ``otherwise`` in the working directory.
 
-    Returns the file, and says which it is; None where it is shown. Raises LapwingError where it cannot be written.
+    Returns the file, and says which it is; None where it is shown, and on all but the first of ranks that were started together,
+    which would write it all at the same time. Raises LapwingError where it cannot be written.
     """
+    if launcher_rank() > 0:
+        return None
     if path is None and in_notebook():
         display: Any = sys.modules["IPython"].display
         display.display(display.HTML(cell))

@@ -11,7 +11,11 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
+
+from lapwing.launcher import is_rank
 
 _PATIENCE_SECONDS = 2.0  # a call that is over before has nothing to say
 _BETWEEN_SECONDS = 0.25
@@ -29,7 +33,7 @@ def speak_in_command() -> None:
 
 def say(text: str) -> None:
     """One line, in the right place."""
-    if not _is_quiet() and (_in_command or _is_watched() or _is_rank()):
+    if not _is_quiet() and (_in_command or _is_watched() or is_rank()):  # a launcher's pipes hide the terminal
         with suppress(OSError, ValueError):  # standard error that is closed is no reason to stop
             print(f"lapwing: {text}", file=sys.stderr, flush=True)
     else:
@@ -77,6 +81,21 @@ class ProgressLine:
         self._width = len(text)
 
 
+def followed(over: Any, label: str) -> Any:
+    """What a loop goes over; where that is a range, with a bar that follows how far it has come."""
+    return _followed(over, label) if isinstance(over, range) else over
+
+
+def _followed(over: range, label: str) -> Iterator[int]:
+    line, length = ProgressLine(label), -(-(over.stop - over.start) // over.step)
+    try:
+        for done, number in enumerate(over):
+            line(done / length)
+            yield number
+    finally:
+        line.close()
+
+
 def _bar(fraction: float) -> str:
     """In characters that standard error can show."""
     full, rest = "━", "╌"
@@ -97,11 +116,6 @@ def _is_watched() -> bool:
     with suppress(AttributeError, ValueError):
         return sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel")
     return False
-
-
-def _is_rank() -> bool:
-    """Whether an MPI launcher started this process, whose pipes hide the terminal."""
-    return any(name in os.environ for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PALS_RANKID"))
 
 
 def _clock(seconds: float) -> str:

@@ -173,6 +173,23 @@ def test_descending_with_arrays_that_are_read_only(tmp_path: Path) -> None:
     assert read.numpy().tobytes() == v.tobytes()
 
 
+@lw.nest
+def largest(u):
+    most = 0.0
+    for i in range(u.shape[0]):
+        for j in range(u.shape[1]):
+            most = max(most, u[i, j])
+    return most
+
+
+def test_many_slabs_of_an_array_that_is_only_read(tmp_path: Path) -> None:
+    """There is nothing to write, which makes room for the next slab at once."""
+    many = values(shape=(600, 50))
+    for ring in (1, 3):
+        path = tmp_path / f"{ring}.zarr"
+        assert largest.using(tile=2, ring=ring)(stored(path, many)) == many.max()
+
+
 def test_chunks_that_were_never_written(tmp_path: Path) -> None:
     array = lw.create(tmp_path / "u.zarr", SHAPE, chunks=CHUNKS, fill_value=2.5)
     expected = np.full(SHAPE, 2.5)

@@ -285,11 +285,22 @@ def test_a_program_is_no_nest(tmp_path: Path) -> None:
         _ = nest.loops
 
 
-def test_arrays_on_disk(tmp_path: Path) -> None:
-    np.save(tmp_path / "u.npy", numbers(6, 7))
-    nest = load(program(SWEEP, COPY), tmp_path / "their.py").f
-    with pytest.raises(lw.RefusedError, match="u on disk, but a program of several nests takes arrays in memory"):
-        nest(lw.open(tmp_path / "u.npy"), numbers(6, 7))
+@pytest.mark.parametrize(("ranks", "grid"), [(1, ()), (4, (2, 2))])
+def test_a_plan_knows_loops_that_are_one_pipeline(ranks: int, grid: tuple[int, ...], tmp_path: Path) -> None:
+    nest = load(program("for t in range(n):", (1, SWEEP), (1, COPY), SWEEP), tmp_path / "their.py").f
+    plan = nest.plan(numbers(60, 70), numbers(60, 70), ranks=ranks)
+    (pipeline,) = plan.pipelines
+    assert (pipeline.line, pipeline.regions) == (nest.regions[0].loops.line - 1, ("f_1", "f_2"))
+    assert pipeline.plan.ranks == ranks
+    assert "the loop around f_1, f_2 is one pipeline" in str(plan)
+    (found,) = plan.to_json()["pipelines"]
+    assert (found["name"], found["regions"]) == ("f_1_sweep", ["f_1", "f_2"])
+    assert len(found["tiles"]) == 2
+
+
+def test_a_loop_that_does_more_is_no_pipeline(tmp_path: Path) -> None:
+    nest = load(program("for t in range(n):", (1, SWEEP), (1, COPY), "    u[0] = t"), tmp_path / "their.py").f
+    assert nest.plan(numbers(6, 7), numbers(6, 7)).pipelines == ()
 
 
 # -- errors --------------------------------------------------------------------------------------------------------------------
@@ -329,6 +340,36 @@ def test_what_it_says_of_itself(tmp_path: Path) -> None:
     assert str(plan).startswith("f: a program of 2 nests on 2 ranks\n")
     assert plan._repr_html_()
     assert plan.to_json()["regions"][1]["plan"]["nest"] == "f_2"
+
+
+@pytest.mark.parametrize(
+    "name", ["a time loop around two nests", "a swap", "while with a residual", "another nest", "itself"]
+)
+def test_a_watched_run_does_the_same(name: str, tmp_path: Path) -> None:
+    nest = load(PROGRAMS[name][0], tmp_path / "their.py").f
+    given, expected = arguments_of(name)(), arguments_of(name)()
+    outcome, right = nest.run(*given), nest.python(*expected)
+    assert isinstance(outcome, lw.ProgramOutcome)
+    check_same((outcome.returned, *given), (right, *expected))
+    assert outcome.regions
+    assert all(noted.calls and noted.plan is not None for noted in outcome.regions.values())
+    assert outcome.seconds >= sum(noted.seconds for noted in outcome.regions.values()) * 0.5
+    assert outcome.hidden is None
+    assert repr(outcome).startswith("<run of f: ")
+    assert outcome._repr_html_()
+    assert outcome.timeline(tmp_path / "timeline.html") == tmp_path / "timeline.html"
+
+
+def test_a_watched_run_of_loops_that_python_runs(tmp_path: Path) -> None:
+    nest = load(
+        program(SWEEP, "g(v)") + "\ndef g(a):\n" + indented(COPY.replace("v", "a").replace("u", "a")),
+        tmp_path / "their.py",
+    ).f
+    given, expected = arguments_of("two nests")(), arguments_of("two nests")()
+    outcome = nest.run(*given)
+    nest.python(*expected)
+    check_same(given, expected)
+    assert {"f_1", "g"} <= outcome.regions.keys()
 
 
 def test_plans_of_what_is_not_known_before(tmp_path: Path) -> None:

@@ -147,14 +147,106 @@ def test_a_wrong_region_is_found(tmp_path: Path) -> None:
     assert "not identical: planned: what is returned[0] differs in" in done.stderr
 
 
-@pytest.mark.parametrize("option", [["--memory", "1GB"], ["--timeline", "x.html"], ["--grid", "all"], ["--resume"]])
+@pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize("file", ["out.html", "timeline.json"])
+def test_a_timeline_through_all_regions(ranks: int, file: str, tmp_path: Path) -> None:
+    found = document(tmp_path, "run", "ssor.py", "-n", str(ranks), "--timeline", file, "--check")
+    (run,) = found["runs"]
+    assert run["identical"] is True
+    assert (run["transfer_seconds"] is None) == (ranks == 1)
+    assert (run["hidden"] is None) or 0 <= run["hidden"] <= 1
+    text = (tmp_path / file).read_text()
+    assert all(name in text for name in ("ssor_1", "ssor_2", "ssor_3"))
+    if file.endswith(".json"):
+        computed = [e for e in json.loads(text)["traceEvents"] if e["name"] == "compute in ssor_2"]
+        assert {e["args"]["sweep"] for e in computed} == {0, 1, 2, 3}
+        assert len({e["pid"] for e in computed}) == ranks
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_more_than_fits_runs_out_of_core(ranks: int, tmp_path: Path) -> None:
+    arguments = ("run", "ssor.py", "-n", str(ranks), "-p", "n=300", "-p", "most=2", "--memory", "1MB", "--check")
+    found = document(tmp_path, *arguments, "--timeline", "timeline.html", "--engine", "blocking,overlap")
+    for run in found["runs"]:
+        assert run["identical"] is True
+        assert run["disk"]["read_bytes"] > 2 * 300 * 300 * 8
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.json", "ssor.py", "timeline.html"]
+
+
+@pytest.mark.parametrize("option", [["--grid", "all"], ["--resume"]])
 def test_options_that_are_for_a_nest_alone(option: list[str], tmp_path: Path) -> None:
     done = lapwing(tmp_path, "run", "ssor.py", "-n", "2", *option, LAPWING_MPIEXEC="/no/such/launcher")
     assert done.returncode == 2
     assert f"{' '.join(option) if option[0] == '--grid' else option[0]}: ssor is a program of 3 nests" in done.stderr
 
 
-@pytest.mark.parametrize("command", [["export", "-o", "out"], ["simulate", "-n", "4"]])
+COUNTED = """
+import numpy as np
+import lapwing as lw
+
+@lw.nest
+def steps(u, v, n):
+    for t in range(n):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                v[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1])
+        u, v = v, u
+    for k in range(3):
+        for w in (u, v):
+            w[0] = k
+            for i in range(1, w.shape[0]):
+                for j in range(1, w.shape[1]):
+                    w[i, j] = w[i - 1, j] + w[i, j - 1]
+    while u[3, 3] < 1e9:
+        for i in range(1, u.shape[0]):
+            for j in range(1, u.shape[1]):
+                u[i, j] += v[i - 1, j]
+        for i in range(2, u.shape[0]):
+            s = 0.0
+            for j in range(1, u.shape[1]):
+                s += u[u.shape[0] - i, j]
+                u[i, j] = s
+
+@steps.problem
+def problem(n=5):
+    return dict(u=np.ones((200, 210)), v=np.ones((200, 210)), n=n)
+"""
+
+
+def test_a_simulated_program(tmp_path: Path) -> None:
+    (tmp_path / "steps.py").write_text(COUNTED)
+    arguments = ("simulate", "steps.py", "-n", "4", "--machine", "cluster-100gbit", "--engine", "blocking,overlap")
+    found = document(tmp_path, *arguments, "--iterations", "7")
+    assert found["machine"] == "cluster-100gbit"
+    assert found["uncounted"] == ["while u[3, 3] < 1000000000.0"]
+    for run in found["runs"]:
+        calls = [(region["name"], region["calls"]) for region in run["regions"]]
+        assert calls == [("steps_1_sweep", 1), ("steps_1_sweep", 1), ("steps_2", 6), ("steps_3", 7)]
+        assert run["seconds"] == pytest.approx(sum(region["seconds"] for region in run["regions"]))
+        assert run["seconds"] == pytest.approx(sum(run["parts"].values()))
+    (unknown,) = found["unknown"]
+    assert "steps_4: loops in their own order on one rank" in unknown
+    (twice,) = document(tmp_path, *arguments[:-1], "overlap", "-p", "n=10", "--iterations", "14")["runs"]
+    once = found["runs"][1]
+    assert twice["regions"][-1]["seconds"] == pytest.approx(2 * once["regions"][-1]["seconds"])
+    assert twice["regions"][0]["seconds"] > 1.5 * once["regions"][0]["seconds"]
+
+
+def test_what_is_printed_of_a_simulated_program(tmp_path: Path) -> None:
+    done = lapwing(tmp_path, "simulate", "ssor.py", "-n", "4", "--machine", "cluster-100gbit")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("ssor on 4 ranks of cluster-100gbit, simulated\n")
+    assert "while err > tol and k < most: taken to go round once (--iterations)." in done.stdout
+    assert "all of it" in done.stdout
+
+
+def test_a_program_is_not_simulated_in_simgrid(tmp_path: Path) -> None:
+    done = lapwing(tmp_path, "simulate", "ssor.py", "-n", "4", "--smpi")
+    assert done.returncode == 2
+    assert "--smpi: ssor is a program of 3 nests" in done.stderr
+
+
+@pytest.mark.parametrize("command", [["export", "-o", "out"]])
 def test_commands_that_are_for_a_nest_alone(command: list[str], tmp_path: Path) -> None:
     done = lapwing(tmp_path, command[0], "ssor.py", *command[1:])
     assert done.returncode == 2

@@ -24,7 +24,7 @@ from limits import scaled
 from processes import WITH_HELPERS
 
 import lapwing as lw
-from lapwing.runtime.mpi.launcher import launcher_rank
+from lapwing.launcher import launcher_rank
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SMALL = {

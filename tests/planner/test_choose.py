@@ -414,7 +414,7 @@ def test_planning_is_pure(tmp_path: Path) -> None:
         "        for j in range(u.shape[1]):\n"
         "            u[i, j] = 0.5 * u[i - 1, j]\n"
         "print(line.plan(ArrayShape('float64', (999, 999)), ranks=64))\n"
-        "light = {'lapwing.runtime.mpi', 'lapwing.runtime.mpi.ending', 'lapwing.runtime.mpi.launcher'}\n"
+        "light = {'lapwing.runtime.mpi', 'lapwing.runtime.mpi.ending', 'lapwing.launcher'}\n"
         "loaded = [n for n in sys.modules if n.split('.')[0] == 'mpi4py' or n.startswith('lapwing.runtime.')]\n"
         "loaded = [n for n in loaded if n not in light]\n"
         "assert not loaded, loaded\n"

@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from comparing_programs import compare, load
+from comparing_programs import compare, compare_on_disk, load
 from limits import scaled
 from processes import WITH_HELPERS
 from random_programs import random_program
@@ -25,6 +25,7 @@ from lapwing.errors import BuildError
 
 WORKER = Path(__file__).parent / "programs" / "program_worker.py"
 SAME_AT_LEAST = 0.9  # of the programs, the others being refused or stopping as plain Python does
+SAME_ON_DISK_AT_LEAST = 0.3  # where drivers keep views that would change
 SECONDS_A_PROGRAM = 10  # a limit for a loaded machine, not an estimate
 A_SEED = 1_000_000  # programs of one LAPWING_SEED
 
@@ -72,6 +73,26 @@ def on_ranks(ranks: int, programs: int, directory: Path) -> None:
 @pytest.mark.timeout(600)
 def test_in_one_process(tmp_path: Path) -> None:
     in_one_process(wanted(20), tmp_path)
+
+
+def on_disk(programs: int, directory: Path) -> Counter[str]:
+    count: Counter[str] = Counter()
+    for seed in range(first_seed() * A_SEED, first_seed() * A_SEED + programs):
+        case, path = random_program(seed), directory / f"program{seed}.py"
+        path.write_text(case.source)
+        (folder := directory / str(seed)).mkdir()
+        try:
+            count[compare_on_disk(case, load(path).program, folder)] += 1
+        except Exception as error:
+            error.add_note(f"seed {seed}:\n{case.source}")
+            raise
+    return count
+
+
+@pytest.mark.timeout(600)
+def test_on_disk(tmp_path: Path) -> None:
+    count = on_disk(wanted(10), tmp_path)
+    assert count["same"] >= SAME_ON_DISK_AT_LEAST * count.total(), count
 
 
 @pytest.mark.mpi

@@ -213,6 +213,13 @@ class Decider:
         return Decider(bound, tuple(dependences), ranks, placement, arguments, report or _say_nothing, machine)
 
     @staticmethod
+    def machine_and_placement(name: str | None) -> tuple[Machine, Placement]:
+        """A file, or a cluster's name, None being this machine, with a rank on every core of its nodes. Raises as
+        ``for_machine``."""
+        machine = machine_here() if name is None else stored.find(name)
+        return machine, Placement(machine.cores_a_node, machine.cores_a_node)
+
+    @staticmethod
     def for_machine(
         bound: BoundNest,
         dependences: Sequence[Dependence],
@@ -225,8 +232,7 @@ class Decider:
 
         Raises RefusedError where there is no such machine or its description makes no sense.
         """
-        machine = machine_here() if name is None else stored.find(name)
-        placement = Placement(machine.cores_a_node, machine.cores_a_node)
+        machine, placement = Decider.machine_and_placement(name)
         found = tuple(dependences)
         return Decider(
             bound, found, ranks, placement, arguments, report or _say_nothing, machine, measures=name is None

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from lapwing.loopnest.analysis import NestAnalysis
     from lapwing.loopnest.outside import Meanings
     from lapwing.loopnest.program.regions import Region
-    from lapwing.runtime.execute import Outcome
     from lapwing.runtime.tuning import Tuning
     from lapwing.schedule.pipeline import Engine
 
@@ -360,13 +359,18 @@ class Nest(PlannedNest):
                 return self.interpreted(refused)(*args, **kwargs)
             return self.in_order_instead(refused)(*args, **kwargs)
 
-    def run(self, *args: Any, **kwargs: Any) -> Outcome:
+    def run(self, *args: Any, **kwargs: Any) -> Any:
         """Run the nest as a call does, and return the Outcome: results, seconds, the plan, and what every rank did when.
 
         ``outcome.timeline()`` shows that. Of every rank the first twenty thousand events are kept; on several ranks the same
         messages are then sent once more with nothing else going on, to tell how much of them was hidden. Under MPI the first
-        rank has the events of all. Raises as a call does, and RefusedError for a program of several nests: its ``regions`` run.
+        rank has the events of all. Raises as a call does.
+
+        Of a program it is a ProgramOutcome: what the function returned, seconds, what each region took, and one timeline through
+        all of them.
         """
+        if (program := self.program) is not None:
+            return program.run(self, self.arguments(*args, **kwargs), _MOST_EVENTS)
         from lapwing.api.run import run
         from lapwing.runtime.execute import Measure
 

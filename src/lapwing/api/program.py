@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from lapwing.api.planned import PlannedNest
+from lapwing.api.program_forecast import ProgramForecast, forecast
+from lapwing.api.program_on_disk import ProgramOnDisk
 from lapwing.api.program_on_ranks import MakeCall, run_on_ranks
 from lapwing.api.program_plan import PlanRegion, ProgramPlan, interpreted_texts, plan_program
+from lapwing.api.program_run import ProgramOutcome, Report, WatchedCalls
 from lapwing.api.run import ranks_of
-from lapwing.api.sweeps import NoteSweeps, SweepsCall
-from lapwing.errors import RefusedError
+from lapwing.api.sweeps import SweepsCall
 from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.source import call_by_name
-from lapwing.notices import say
+from lapwing.notices import followed, say
 from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.mpi.threads import one_call
 from lapwing.store.array import StoredArray
@@ -48,26 +52,37 @@ class ProgramOfNests:
 
     def __call__(self, nest: PlannedNest, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run it; see Nest.__call__. Raises what the driver raises."""
-        return self.call(nest, nest.arguments(*args, **kwargs), _call)
+        return self.call(nest, nest.arguments(*args, **kwargs))
 
-    def call(
-        self, nest: PlannedNest, arguments: Mapping[str, Any], make: MakeCall, note: NoteSweeps | None = None
-    ) -> Any:
-        """The same with arguments by name. make: makes the calls of regions, with their arguments by name; note: told of loops
-        whose regions have run through one pipeline."""
-        self._check(nest, arguments)
+    def run(
+        self, nest: PlannedNest, arguments: Mapping[str, Any], events: int, report: Report | None = None
+    ) -> ProgramOutcome:
+        """The same, watched; see Nest.run. events: how many of them to keep on every rank."""
+        watched = WatchedCalls(nest.name, ranks_of(nest, arguments, nest.comm), events, report)
+        start = time.perf_counter()
+        returned = self.call(nest, arguments, watched)
+        return watched.outcome(returned, time.perf_counter() - start)
+
+    def call(self, nest: PlannedNest, arguments: Mapping[str, Any], watched: WatchedCalls | None = None) -> Any:
+        """The call with arguments by name. watched: makes the calls of regions."""
+        make: MakeCall = watched or _call
         regions = [region.like(nest) for region in self.nests]
         ranks = ranks_of(nest, arguments, nest.comm)
         if ranks is None or ranks.Get_rank() == 0:
             self._tell()
-        procedures = [_called(procedure, nest) for procedure in self.procedures]
+        procedures = [_called(procedure, nest, watched) for procedure in self.procedures]
+        if ranks is None and any(isinstance(value, StoredArray) for value in arguments.values()):
+            return self._call_on_disk(nest, arguments, regions, procedures, make)
         if ranks is not None:
             with one_call(ranks, nest.name):
-                return run_on_ranks(nest, self.program, regions, procedures, self.sweeps, arguments, ranks, make, note)
+                return run_on_ranks(
+                    nest, self.program, regions, procedures, self.sweeps, arguments, ranks, make, watched
+                )
         given = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
-        sweeps = [loop.alone(nest, note) for loop in self.sweeps]
-        calls = regions if make is _call else [_by_name(region, make) for region in regions]
-        returned = call_by_name(self.program.driver(calls, procedures, sweeps), given, nest.python)
+        sweeps = [loop.alone(nest, watched) for loop in self.sweeps]
+        calls = regions if watched is None else [_by_name(region, make) for region in regions]
+        driver = self.program.driver(calls, procedures, sweeps, partial(followed, label=nest.name))
+        returned = call_by_name(driver, given, nest.python)
         wrapped = {id(given[n]): v for n, v in arguments.items() if isinstance(v, DistributedArray)}
         return _as_passed(returned, wrapped) if wrapped else returned
 
@@ -77,15 +92,29 @@ class ProgramOfNests:
         """How it would run; see Nest.plan. plan_region: plans a region for arguments of which arrays are shapes."""
         regions = [region.like(nest) for region in self.nests]
         by_rule: PlanRegion = lambda region, values: region.plan(**values, ranks=ranks)  # noqa: E731
-        return plan_program(nest, self.program, regions, arguments, ranks, plan_region or by_rule)
+        return plan_program(nest, self.program, regions, self.sweeps, arguments, ranks, plan_region or by_rule)
 
-    def _check(self, nest: PlannedNest, arguments: Mapping[str, Any]) -> None:
-        stored = [name for name, value in arguments.items() if isinstance(value, StoredArray)]
-        if stored:
-            raise RefusedError(
-                f"{nest.where}: {nest.name}: {', '.join(stored)} on disk, but a program of several nests takes arrays in memory. "
-                f"Pass {stored[0]}.numpy(), or put the loops into functions of their own and call one after the other."
-            )
+    def forecast(
+        self, nest: PlannedNest, arguments: Mapping[str, Any], ranks: int, machine: str | None, iterations: int
+    ) -> ProgramForecast:
+        """What a run should take; see forecast()."""
+        regions = [region.like(nest) for region in self.nests]
+        return forecast(nest, self.program, regions, self.sweeps, arguments, ranks, machine, iterations)
+
+    def _call_on_disk(
+        self,
+        nest: PlannedNest,
+        arguments: Mapping[str, Any],
+        regions: Sequence[Any],
+        procedures: Sequence[Any],
+        make: MakeCall,
+    ) -> Any:
+        """In this process, on arrays on disk: loops of sweeps are done region by region."""
+        with ProgramOnDisk(nest, arguments) as disk:
+            calls = [_by_name(region, partial(disk.call, make=make)) for region in regions]
+            procedures = [disk.procedure(procedure, make) for procedure in procedures]
+            driver = self.program.driver(calls, procedures, follow=partial(followed, label=nest.name))
+            return disk.returned(call_by_name(driver, disk.arguments, nest.python))
 
     def _tell(self) -> None:
         """Say once what Python runs, since that takes its time."""
@@ -97,7 +126,24 @@ class ProgramOfNests:
                 say(text)
 
 
-def _called(procedure: Any, nest: PlannedNest) -> Any:
+def _called(procedure: Any, nest: PlannedNest, watched: WatchedCalls | None) -> Any:
     """What is called in the place of a function with loops: the nest that it is, with the choices of the call, or the function
     itself where it is none."""
-    return procedure.python if procedure.refusals else procedure.like(nest)
+    if procedure.refusals:
+        return procedure.python
+    called = procedure.like(nest)
+    return called if watched is None else _Watched(called, watched)
+
+
+class _Watched:
+    """A nest or program whose calls are watched."""
+
+    def __init__(self, nest: Any, watched: WatchedCalls) -> None:
+        self.nest, self._watched = nest, watched
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        arguments = self.nest.arguments(*args, **kwargs)
+        program = self.nest.program
+        if program is None:
+            return self._watched(self.nest, arguments)
+        return program.call(self.nest, arguments, self._watched)

@@ -7,25 +7,29 @@ computed; copies are brought up to date before the driver looks at them, and at 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from lapwing.api.planned import PlannedNest
+from lapwing.api.program_on_disk import ProgramOnDisk
+from lapwing.api.program_run import WatchedCalls
 from lapwing.api.run import agreed_choices, ways_out_of
-from lapwing.api.sweeps import NoteSweeps
 from lapwing.errors import RefusedError
 from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.source import call_by_name
 from lapwing.memo import Memo
+from lapwing.notices import followed
 from lapwing.runtime.arrays.coherent import Coherence
 from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.arrays.elements import plain_bits
 from lapwing.runtime.arrays.meeting import Call, DifferentCalls, agree_on, check_same_elements, described, is_plain
 from lapwing.runtime.arrays.transfer import replicate
 from lapwing.runtime.mpi import communicator
+from lapwing.store.array import StoredArray
 
 MakeCall = Callable[[Any, Mapping[str, Any]], Any]
 
@@ -39,31 +43,38 @@ def run_on_ranks(
     arguments: Mapping[str, Any],
     comm: Any,
     make: MakeCall,
-    note: NoteSweeps | None,
+    watched: WatchedCalls | None,
 ) -> Any:
     """Collective over comm (mpi4py, Lapwing's own). regions, procedures: with the choices of this call. make: makes the calls of
-    regions, with arguments by name. What the driver returns.
+    regions, with arguments by name; watched: told of the others. What the driver returns.
 
     Raises RefusedError, on every rank the same, where ranks pass different arguments; else what the driver raises.
     """
     given = _agreed(nest, arguments, comm)
     coherence = Coherence(comm)
-    calls = [_RegionCall(region, coherence, make) for region in regions]
-    tried = [loop.on_ranks(nest, coherence, comm, note) for loop in sweeps]
-    driver = program.looking_driver(calls, procedures, tried, coherence.look, coherence.item)
-    result: Any = None
-    error: Exception | None = None
-    try:
-        with plain_bits():
-            result = call_by_name(driver, given, nest.python)
-    except DifferentCalls:
-        raise
-    except Exception as raised:
-        error = raised
-    _end(nest, coherence, error, comm)
-    if error is not None:
-        raise error
-    return result
+    with ExitStack() as stack:
+        disk = None
+        if any(isinstance(value, StoredArray) for value in given.values()):
+            disk = stack.enter_context(ProgramOnDisk(nest, given, comm, coherence.look))
+            given, sweeps = disk.arguments, ()
+            procedures = [disk.procedure(procedure, make) for procedure in procedures]
+        calls = [_RegionCall(region, coherence, make, disk) for region in regions]
+        tried = [loop.on_ranks(nest, coherence, comm, watched) for loop in sweeps]
+        follow = partial(followed, label=nest.name) if comm.Get_rank() == 0 else lambda over: over
+        driver = program.looking_driver(calls, procedures, tried, coherence.look, coherence.item, follow)
+        result: Any = None
+        error: Exception | None = None
+        try:
+            with plain_bits():
+                result = call_by_name(driver, given, nest.python)
+        except DifferentCalls:
+            raise
+        except Exception as raised:
+            error = raised
+        _end(nest, coherence, error, comm)
+        if error is not None:
+            raise error
+        return result if disk is None else communicator.agree(comm, lambda: disk.returned(result))
 
 
 def _end(nest: PlannedNest, coherence: Coherence, error: Exception | None, comm: Any) -> None:
@@ -82,31 +93,43 @@ def _end(nest: PlannedNest, coherence: Coherence, error: Exception | None, comm:
 class _RegionCall:
     """Calls a region with the parts of arrays that ranks hold."""
 
-    def __init__(self, region: Any, coherence: Coherence, make: MakeCall) -> None:
-        self._region, self._coherence, self._make = region, coherence, make
-        self._parameters, self._written = region.loops.parameters, region.loops.written
+    def __init__(self, region: Any, coherence: Coherence, make: MakeCall, disk: ProgramOnDisk | None) -> None:
+        self._region, self._coherence, self._make, self._disk = region, coherence, make, disk
+        self._parameters = region.loops.parameters
         self._checked: Memo[Any] = Memo()
 
     def __call__(self, *values: Any) -> Any:
         arguments = dict(zip(self._parameters, values, strict=True))
+        if self._disk is not None:
+            return self._disk.call(self._region, arguments, self._on_parts)
         likeness = self._region.likeness(values)
         region = None if likeness is None else self._checked.get(likeness)
-        if region is None:
-            try:
-                region = self._region.checked(values)  # ranks only hold parts of arrays afterwards
-            except RefusedError as refused:
-                if not self._region.may_be_interpreted:
-                    raise
-                self._coherence.look(*values)
-                return self._region.interpreted(refused)(*values)
-            if likeness is not None:
-                self._checked.keep(likeness, region)
-        return self._make(region, self._coherence.parts(arguments, self._written))
+        if region is not None:
+            return self._on_checked_parts(region, arguments)
+        return self._on_parts(self._region, arguments, likeness)
+
+    def _on_parts(self, region: Any, arguments: Mapping[str, Any], likeness: Any = None) -> Any:
+        values = tuple(arguments.values())
+        try:
+            checked = region.checked(values)  # ranks only hold parts of arrays afterwards
+        except RefusedError as refused:
+            if not region.may_be_interpreted:
+                raise
+            self._coherence.look(*values)
+            return region.interpreted(refused)(*values)
+        if likeness is not None:
+            self._checked.keep(likeness, checked)
+        return self._on_checked_parts(checked, arguments)
+
+    def _on_checked_parts(self, region: Any, arguments: Mapping[str, Any]) -> Any:
+        return self._make(region, self._coherence.parts(arguments, region.loops.written))
 
 
 def _agreed(nest: PlannedNest, arguments: Mapping[str, Any], comm: Any) -> dict[str, Any]:
     """The arguments on every rank; what is None is the first rank's. Collective."""
-    texts = {n: v.identity if isinstance(v, DistributedArray) else described(v) for n, v in arguments.items()}
+    texts = {
+        n: v.identity if isinstance(v, DistributedArray | StoredArray) else described(v) for n, v in arguments.items()
+    }
     copies = {name: value for name, value in arguments.items() if is_plain(value)}
     call = Call(nest.name, nest.where, agreed_choices(nest), tuple(texts.items()), frozenset(copies))
     ways_out = ways_out_of(nest)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lapwing.api.planned import PlannedNest
+from lapwing.api.sweeps import SweepsCall
 from lapwing.display import show_picture
 from lapwing.errors import RefusedError
 from lapwing.html import table
@@ -16,9 +17,10 @@ from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import global_values
 from lapwing.loopnest.dependences import Dependence, distance_vectors
 from lapwing.loopnest.outside import ALWAYS_KNOWN
-from lapwing.loopnest.program.expected_values import expected_inputs
+from lapwing.loopnest.program.expected_values import ExpectedCalls, expected_calls
 from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.program.regions import Interpreted
+from lapwing.planner.phased import PhasedPlan
 from lapwing.planner.plan import Plan
 from lapwing.tiling.picture import stacked
 
@@ -60,6 +62,30 @@ class RegionPlan:
 
 
 @dataclass(frozen=True)
+class PipelinePlan:
+    """Regions of a loop that run through one pipeline where their arguments are as foreseen. plan: where several runs follow each
+    other, of the first one."""
+
+    line: int
+    regions: tuple[str, ...]
+    plan: PhasedPlan
+
+    def __str__(self) -> str:
+        what = f"the loop around {', '.join(self.regions)} is one pipeline"
+        return "\n".join([f"line {self.line}: {what}", *str(self.plan).splitlines()])
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.plan.name,
+            "line": self.line,
+            "regions": list(self.regions),
+            "engine": self.plan.engine,
+            "grid": list(self.plan.grid),
+            "tiles": [tiling.tile for tiling in self.plan.tilings],
+        }
+
+
+@dataclass(frozen=True)
 class ProgramPlan:
     """Printing it explains it."""
 
@@ -69,9 +95,11 @@ class ProgramPlan:
     ranks: int
     regions: tuple[RegionPlan, ...]
     interpreted: tuple[Interpreted, ...]
+    pipelines: tuple[PipelinePlan, ...] = ()
 
     def __str__(self) -> str:
         lines = [f"{self.name}: {self.kind} on {_ranks(self.ranks)}"]
+        lines += [textwrap.indent(str(pipeline), "  ") for pipeline in self.pipelines]
         lines += [textwrap.indent(str(region), "  ") for region in self.regions]
         lines += [f"  {line}" for loop in self.interpreted for line in interpreted_texts(self.file, loop)]
         return "\n".join(lines)
@@ -97,6 +125,7 @@ class ProgramPlan:
             "nest": self.name,
             "ranks": self.ranks,
             "regions": [region.to_json() for region in self.regions],
+            "pipelines": [pipeline.to_json() for pipeline in self.pipelines],
             "interpreted": [
                 {"line": loop.line, "why": [str(reason) for reason in loop.why]} for loop in self.interpreted
             ],
@@ -107,13 +136,16 @@ def plan_program(
     nest: PlannedNest,
     program: Program,
     regions: Sequence[Any],
+    sweeps: Sequence[SweepsCall],
     arguments: Mapping[str, Any],
     ranks: int,
     plan_region: PlanRegion,
 ) -> ProgramPlan:
-    """plan_region: the plan of a region with these arguments, arrays as ArrayShape. Raises RefusedError as that does."""
+    """sweeps: the loops whose regions may run through one pipeline. plan_region: the plan of a region with these arguments,
+    arrays as ArrayShape. Raises RefusedError as that does."""
     known = {**ALWAYS_KNOWN, **global_values(nest.python), **arguments}
-    inputs = expected_inputs(program.source.tree.body, program.regions, known)
+    expected = expected_calls(program.source.tree.body, program.regions, program.sweeps, known)
+    inputs = expected.inputs
     planned = []
     for region in regions:
         values = inputs.get(region.name, "an argument")
@@ -128,7 +160,23 @@ def plan_program(
                     raise
                 unknown = f"Python runs it: {refused}"
         planned.append(RegionPlan(region.loops, region.dependences, plan, unknown, region.why_in_order))
-    return ProgramPlan(nest.name, str(program), program.source.file, ranks, tuple(planned), program.interpreted)
+    pipelines = tuple(_pipelines(sweeps, expected, regions, ranks, nest))
+    return ProgramPlan(
+        nest.name, str(program), program.source.file, ranks, tuple(planned), program.interpreted, pipelines
+    )
+
+
+def _pipelines(
+    sweeps: Sequence[SweepsCall], expected: ExpectedCalls, regions: Sequence[Any], ranks: int, nest: PlannedNest
+) -> Iterator[PipelinePlan]:
+    for loop in sweeps:
+        if loop.name not in expected.sweeps:
+            continue
+        values, over = expected.sweeps[loop.name]
+        if plans := loop.expected_runs(values, over, ranks, nest):
+            lines = {phase.loops.line for phase in loop.phases}
+            names = tuple(region.name for region in regions if region.loops.line in lines)
+            yield PipelinePlan(loop.sweeps.line, names, plans[0])
 
 
 def interpreted_texts(file: str, loop: Interpreted) -> list[str]:

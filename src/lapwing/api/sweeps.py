@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from lapwing.api.decide import machine_here
 from lapwing.api.planned import PlannedNest
+from lapwing.api.program_run import WatchedCalls
 from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.bound_nest import BoundNest, global_values, signature
 from lapwing.loopnest.binding.phased_nest import PhasedNest
@@ -24,8 +26,6 @@ from lapwing.runtime.arrays.meeting import is_plain, share_memory
 from lapwing.runtime.mpi import communicator
 from lapwing.runtime.phased import PhasedOutcome, run_phases_alone, run_phases_on_ranks
 from lapwing.runtime.tuning import place_of
-
-NoteSweeps = Callable[[str, PhasedOutcome], None]
 
 
 @dataclass(eq=False)
@@ -74,18 +74,33 @@ class SweepsCall:
             return None
         if comm is None and not self.sweeps.is_loop:
             return None  # there is nobody to wait for between one nest and the next
-        if not self.sweeps.exchanged:
-            plan = self._plan(arguments, self.phases, comm, wishes)
-            return None if plan is None else [plan]
-        found: list[PhasedPlan] = []
+        return self._in_turn(arguments, over, lambda given, phases: self._plan(given, phases, comm, wishes))
+
+    def expected_runs(
+        self, arguments: Mapping[str, Any], over: range, ranks: int, wishes: PlannedNest
+    ) -> list[PhasedPlan] | None:
+        """The same for so many ranks that are not there; arrays may be shapes."""
+
+        def plan(given: Mapping[str, Any], phases: Sequence[PlannedNest]) -> PhasedPlan | None:
+            found = self._new_plan(given, global_values(self.phases[0].python), phases, ranks, wishes)
+            return found if found is not None and (found.ranks > 1 or ranks == 1) else None
+
+        return self._in_turn(arguments, over, plan)
+
+    def _in_turn(
+        self,
+        arguments: Mapping[str, Any],
+        over: range,
+        plan: Callable[[Mapping[str, Any], Sequence[PlannedNest]], PhasedPlan | None],
+    ) -> list[PhasedPlan] | None:
         pairs, left = divmod(len(over), 2)
-        for count, phases in ((pairs, self.phases), (left, self.phases[: self.sweeps.half])):
-            if count:
-                plan = self._plan({**arguments, self.sweeps.iterations: count}, phases, comm, wishes)
-                if plan is None:
-                    return None
-                found.append(plan)
-        return found
+        runs = [(arguments, self.phases)]
+        if self.sweeps.exchanged:
+            counted = ((pairs, self.phases), (left, self.phases[: self.sweeps.half]))
+            runs = [({**arguments, self.sweeps.iterations: count}, phases) for count, phases in counted if count]
+        found = [plan(given, phases) for given, phases in runs]
+        plans = [one for one in found if one is not None]
+        return plans if len(plans) == len(found) else None
 
     def _plan(
         self, arguments: Mapping[str, Any], phases: Sequence[PlannedNest], comm: Any | None, wishes: PlannedNest
@@ -121,8 +136,8 @@ class SweepsCall:
 
     # -- running ---------------------------------------------------------------------------------------------------------
 
-    def alone(self, wishes: PlannedNest, note: NoteSweeps | None = None) -> Callable[..., Any]:
-        """What the driver calls in one process. note: told of every run."""
+    def alone(self, wishes: PlannedNest, watched: WatchedCalls | None = None) -> Callable[..., Any]:
+        """What the driver calls in one process. watched: told of every run."""
 
         def call(*values: Any) -> tuple[Any, ...]:
             arguments, over = self.arguments(values), values[-1]
@@ -132,18 +147,22 @@ class SweepsCall:
             outcomes = []
             for plan in plans:
                 arrays = {a.name: arguments[a.name] for a in plan.distribution.phased.arrays}
-                outcome = run_phases_alone(plan, arrays, communicator.announcer(True))
-                outcomes.append(outcome)
-                if note is not None:
-                    note(self.name, outcome)
+                announce = communicator.announcer(True)
+                if watched is None:
+                    outcomes.append(run_phases_alone(plan, arrays, announce))
+                    continue
+                alike = _alike(plan, arguments)
+                report, measure = watched.report(self.name), watched.measure(self.name, alike)
+                outcomes.append(run_phases_alone(plan, arrays, announce, report, measure))
+                watched.note_sweeps(self.name, alike, outcomes[-1])
             return self.done(arguments, over, outcomes)
 
         return call
 
     def on_ranks(
-        self, wishes: PlannedNest, coherence: Any, comm: Any, note: NoteSweeps | None = None
+        self, wishes: PlannedNest, coherence: Any, comm: Any, watched: WatchedCalls | None = None
     ) -> Callable[..., Any]:
-        """What the driver calls on every rank of comm. note: told of every run."""
+        """What the driver calls on every rank of comm. watched: told of every run."""
 
         def call(*values: Any) -> tuple[Any, ...]:
             arguments, over = self.arguments(values), values[-1]
@@ -156,11 +175,14 @@ class SweepsCall:
                 sources = {a.name: parts[a.name] for a in plan.distribution.phased.arrays}
                 assert all(isinstance(s, np.ndarray | DistributedArray) for s in sources.values())
                 announce = communicator.announcer(comm.Get_rank() == 0)
-                place = place_of(comm)
-                outcome = run_phases_on_ranks(plan, sources, {}, comm, place, announce, tuning=wishes.tuning)
-                outcomes.append(outcome)
-                if note is not None:
-                    note(self.name, outcome)
+                run = partial(run_phases_on_ranks, plan, sources, {}, comm, place_of(comm), announce)
+                if watched is None:
+                    outcomes.append(run(tuning=wishes.tuning))
+                    continue
+                alike = _alike(plan, arguments)
+                report = watched.report(self.name) if comm.Get_rank() == 0 else None
+                outcomes.append(run(report=report, measure=watched.measure(self.name, alike), tuning=wishes.tuning))
+                watched.note_sweeps(self.name, alike, outcomes[-1])
             return self.done(arguments, over, outcomes)
 
         return call
@@ -177,3 +199,8 @@ def _pays(plan: PhasedPlan, comm: Any) -> bool:
         except RefusedError:
             found = plan.ranks > 1
     return bool(comm.bcast(found, root=0))
+
+
+def _alike(plan: PhasedPlan, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What tells a run from those that send other messages."""
+    return {**arguments, "number of phases": len(plan.tilings), "number of sweeps": plan.distribution.phased.sweeps}

@@ -32,6 +32,9 @@ up channels is not in it. It is compared with one rank of the same machine, with
 the blocking engine. With --smpi the exported program also runs on a virtual cluster, in
 SimGrid's SMPI (Debian: apt install libsimgrid-dev), where computing and messages take the times that the machine's description
 says: an independent check, since it is the runtime itself that runs there.
+
+Of a program of several nests each region is simulated, as often as it is called, loops whose regions run through one pipeline as
+one; what Python does in between takes no time.
 """
 _EXAMPLES = """\b
 Examples:
@@ -46,6 +49,14 @@ Examples:
 @click.option("--engine", "engine", metavar="E[,E...]", help="Engines to simulate. Default: the fastest.")
 @options.MACHINE
 @click.option("--smpi", is_flag=True, help="Also run the exported program on a virtual cluster, in SimGrid's SMPI.")
+@click.option(
+    "--iterations",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Of a program: how often loops go round of which only a run can tell, such as `while error > tolerance`.",
+)
 def command(
     target: str,
     ranks: int,
@@ -56,8 +67,12 @@ def command(
     engine: str | None,
     machine: str | None,
     smpi: bool,
+    iterations: int,
 ) -> None:
     from lapwing.api.decide import Decider
+    from lapwing.cli.actions.simulate import simulated
+    from lapwing.cli.tables.simulate import show_forecasts
+    from lapwing.errors import RefusedError
     from lapwing.export.smpi import require_simgrid
     from lapwing.files import check_writable, write_json
     from lapwing.launch.loading import load_nest, problem_arguments
@@ -68,6 +83,20 @@ def command(
     if json_path is not None:
         check_writable(json_path)
     nest = load_nest(target)
+    if nest.program is not None:
+        if grid == "all":
+            raise click.BadParameter("all: of a program, expected one grid or none.", param_hint="--grid")
+        if smpi:
+            raise RefusedError(
+                f"--smpi: {nest.name} is {nest.program.program}, and what runs in SimGrid is an exported program, of a nest "
+                "alone. Leave it out, or put the loops of one nest into a function of their own."
+            )
+        wished = nest.using(tile=tile, grid=grid)
+        document = simulated(wished, problem_arguments(nest, settings), ranks, names, machine, iterations)
+        show_forecasts(document)
+        if json_path is not None:
+            write_json(json_path, document)
+        return
     options.check_grid_fits(nest, grid)
     if smpi:
         require_simgrid()

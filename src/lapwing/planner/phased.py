@@ -59,6 +59,9 @@ class PhasedPlan:
         """The height of the highest tiles."""
         return max(tiling.tile for tiling in self.tilings)
 
+    def __repr__(self) -> str:
+        return f"<plan of {self.name}: {len(self.tilings)} phases a sweep on {self.ranks} ranks; {self.engine}>"
+
     def __str__(self) -> str:
         phases = self.distribution.phased.phases
         ranks = "1 rank" if self.ranks == 1 else f"{self.ranks} ranks"

@@ -193,7 +193,8 @@ class Plan:
     def show(self, path: str | Path | None = None) -> Path | None:
         """A picture of cut, grid and schedule: in a notebook's cell, or as a file, ``NEST-plan.svg`` where no path is given.
 
-        Returns the file, None where there is none. Raises LapwingError where it cannot be written.
+        Returns the file; None where there is none, as on ranks of an MPI run that are not the first. Raises LapwingError where it
+        cannot be written.
         """
         from lapwing.display import show_picture
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from lapwing.schedule.estimate import nearly_completion_seconds
+from lapwing.schedule.phased import PhasedPipeline, phased_timeline
 from lapwing.schedule.pipeline import Pipeline
 from lapwing.schedule.timeline import without_network
 from lapwing.units import duration
+
+_MOST_STEPS = 100_000  # that are followed exactly of several phases: about a second
+_FEWEST_SWEEPS = 8
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,49 @@ def predict(
         setup=setup,
         transfer=steps * sum(c.wire for c in pipeline.channels),
     )
+
+
+def predict_phases(pipeline: PhasedPipeline) -> Prediction:
+    """The same of several phases. Of many sweeps the first ones are followed exactly, and the others take as long as those at the
+    end of these."""
+    seconds, free = _phased_seconds(pipeline), _phased_seconds(_without_network(pipeline))
+    ranks, sweeps = range(len(pipeline.compute)), pipeline.sweeps
+    compute = max(float(of_rank.sum()) for of_rank in pipeline.compute) * sweeps
+    handled, wires = [0.0 for _ in ranks], [0.0 for _ in ranks]
+    for route in pipeline.routes:
+        for message in route.messages:
+            handled[route.source] += message.pack + message.send
+            handled[route.target] += message.receive + message.unpack
+            wires[route.source] += message.wire
+    cpu = 0.0 if pipeline.engine == "helper" else sweeps * max(handled, default=0.0)
+    messages = min(cpu, max(0.0, free - compute))
+    return Prediction(
+        seconds=seconds,
+        compute=compute,
+        messages=messages,
+        exposed=max(0.0, seconds - free),
+        fill=max(0.0, free - compute - messages),
+        setup=0.0,
+        transfer=sweeps * max(wires, default=0.0),
+    )
+
+
+def _phased_seconds(pipeline: PhasedPipeline) -> float:
+    steps = sum(map(len, pipeline.compute))
+    followed = max(_FEWEST_SWEEPS, _MOST_STEPS // max(1, steps))
+    if pipeline.sweeps <= followed:
+        return phased_timeline(pipeline).makespan
+    half, whole = (phased_timeline(replace(pipeline, sweeps=n)).makespan for n in (followed // 2, followed))
+    return whole + (pipeline.sweeps - followed) * (whole - half) / (followed - followed // 2)
+
+
+def _without_network(pipeline: PhasedPipeline) -> PhasedPipeline:
+    """The same where messages take no time on their way."""
+    routes = (
+        replace(route, latency=0.0, messages=tuple(replace(message, wire=0.0) for message in route.messages))
+        for route in pipeline.routes
+    )
+    return replace(pipeline, routes=tuple(routes))
 
 
 def _handled(pipeline: Pipeline) -> float:

@@ -208,7 +208,7 @@ def run_on_ranks(
         if name in bound.nest.written and not isinstance(sources[name], DistributedArray | LocalArray):
             collect(bound, plan, arrays[name], sources[name], comm, holders.get(name, FIRST_RANK))
     (results,) = share.results
-    return outcome_of(plan, results, share.seconds, share.traces, share.transfer)
+    return outcome_of(plan, results, share.seconds, share.traces, share.transfer, share.measuring_seconds)
 
 
 def streams(plan: Plan, name: str) -> bool:
@@ -222,9 +222,16 @@ def exports(plan: Plan, comm: Any) -> bool:
 
 
 def outcome_of(
-    plan: Plan, results: dict[str, Any], seconds: float, traces: list[RankTrace], transfer: float | None
+    plan: Plan,
+    results: dict[str, Any],
+    seconds: float,
+    traces: list[RankTrace],
+    transfer: float | None,
+    measuring: float = 0.0,
 ) -> Outcome:
-    trace = RunTrace(plan.nest, plan.engine, plan.tile, plan.grid, seconds, transfer, tuple(traces))
+    trace = RunTrace(
+        plan.nest, plan.engine, plan.tile, plan.grid, seconds, transfer, tuple(traces), measuring_seconds=measuring
+    )
     return Outcome(plan, results, seconds, trace)
 
 

@@ -115,7 +115,7 @@ def run_phases_on_ranks(
             boxes = [faces.written_boxes(name, r) for r in range(plan.ranks)]
             for turn in zip_longest(*boxes, fillvalue=nobody):
                 gather(arrays[name], turn, sources[name], comm, holders.get(name, FIRST_RANK))
-    return _outcome(plan, share.results, share.seconds, share.traces, share.transfer)
+    return _outcome(plan, share.results, share.seconds, share.traces, share.transfer, share.measuring_seconds)
 
 
 def _libraries(plan: PhasedPlan, announce: native.Announce) -> list[ctypes.CDLL]:
@@ -184,8 +184,15 @@ def _layout(plan: PhasedPlan, name: str, ranks: int) -> Layout:
 
 
 def _outcome(
-    plan: PhasedPlan, results: list[dict[str, Any]], seconds: float, traces: Sequence[RankTrace], transfer: float | None
+    plan: PhasedPlan,
+    results: list[dict[str, Any]],
+    seconds: float,
+    traces: Sequence[RankTrace],
+    transfer: float | None,
+    measuring: float = 0.0,
 ) -> PhasedOutcome:
     tile = max(tiling.tile for tiling in plan.tilings)
-    trace = RunTrace(plan.name, plan.engine, tile, plan.grid, seconds, transfer, tuple(traces))
+    trace = RunTrace(
+        plan.name, plan.engine, tile, plan.grid, seconds, transfer, tuple(traces), measuring_seconds=measuring
+    )
     return PhasedOutcome(plan, results, seconds, trace)

@@ -259,13 +259,14 @@ def _check(status: int, runtime: ctypes.CDLL) -> None:
 @dataclass(frozen=True)
 class Share:
     """What the ranks at work know together after a run; ``stopped`` is what the plain loop raises, if it does. ``results`` are
-    the reductions of every phase."""
+    the reductions of every phase, ``measuring_seconds`` how long it took to measure the transfer and bring events together."""
 
     stopped: str | None
     results: list[dict[str, Any]]
     seconds: float
     traces: list[RankTrace]
     transfer: float | None
+    measuring_seconds: float = 0.0
 
     def without_events(self) -> Share:
         return replace(self, traces=[_bare(trace) for trace in self.traces])
@@ -289,13 +290,14 @@ def carry_out(
     if stops := [end.trap for end in ends if end.trap is not None]:
         # What a rank meets after another has stopped may be no error of the plain loop: the first one in its order is.
         return Share(min(stops).text, [], slowest, [], None)
-    transfer = None
+    transfer, measuring = None, time.perf_counter()
     if measure.transfer:
         comm.Barrier()
         transfer = comm.allreduce(or_abort(comm, lambda: runner.transfer_seconds(runtime, options)), op=_max())
     traces = _with_events(trace, comm) if measure.events else [end.trace for end in ends]
+    measuring = time.perf_counter() - measuring
     earlier = [] if runner.disk is None else runner.disk.earlier_words
-    return Share(None, runner.results([*(end.words for end in ends), *earlier]), slowest, traces, transfer)
+    return Share(None, runner.results([*(end.words for end in ends), *earlier]), slowest, traces, transfer, measuring)
 
 
 def carry_out_on_first(

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from lapwing.errors import RefusedError
+from lapwing.launcher import local_place
 from lapwing.runtime.mpi.communicator import host
-from lapwing.runtime.mpi.launcher import local_place
 
 _TOPOLOGY = Path("/sys/devices/system/cpu")
 

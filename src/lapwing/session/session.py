@@ -6,7 +6,6 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ from lapwing.api.run import (
 )
 from lapwing.calibrate.networks import network_of
 from lapwing.errors import RefusedError, RunError
-from lapwing.files import write_text
 from lapwing.launch.job import Emit, Job, Report, stopped_text
 from lapwing.launch.loading import problem_arguments
 from lapwing.loopnest.binding.bound_nest import BoundNest, global_values
@@ -40,6 +38,7 @@ from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.execute import Measure, Outcome, foreseen_run
 from lapwing.runtime.mpi import communicator
 from lapwing.runtime.tuning import Tuning, helper_cpus, place_of
+from lapwing.session.drawing import FEWEST_EVENTS, MOST_EVENTS, write_timeline
 from lapwing.session.first_rank import from_first, on_first
 from lapwing.session.numbers import json_number
 from lapwing.session.programs import run_program
@@ -49,11 +48,7 @@ from lapwing.store.array import StoredArray
 from lapwing.store.opening import open as open_stored
 from lapwing.trace.interference import warning
 from lapwing.trace.metrics import Metrics, metrics
-from lapwing.trace.perfetto import perfetto_json
-from lapwing.trace.timeline import MAX_EVENTS, timeline_page
-
-_FEWEST_EVENTS = 1000  # kept of each rank, however many there are
-_MOST_EVENTS = 100_000  # kept of all ranks where no timeline is drawn: enough to tell what was hidden
+from lapwing.trace.timeline import MAX_EVENTS
 
 
 def run_session(job: Job, nest: Nest, comm: Any | None, emit: Emit) -> Report | None:
@@ -200,8 +195,8 @@ def _label(job: Job, plan: Plan) -> str:
 
 def _measure(job: Job, variants: int, comm: Any) -> Measure:
     ranks = 1 if comm is None else comm.Get_size()
-    most = _MOST_EVENTS if job.timeline is None else MAX_EVENTS // variants
-    events = max(_FEWEST_EVENTS, most // ranks)
+    most = MOST_EVENTS if job.timeline is None else MAX_EVENTS // variants
+    events = max(FEWEST_EVENTS, most // ranks)
     return Measure(transfer=ranks > 1, events=events)
 
 
@@ -358,8 +353,7 @@ class _Bench:
         figures = [replace(one, engine=label) for label, one in zip(labels, self.shown_figures(), strict=True)]
         for one in figures:
             emit("metrics", str(one))
-        page = perfetto_json(runs, figures) if path.endswith(".json") else timeline_page(runs, figures)
-        write_text(Path(path), page, "--timeline")
+        write_timeline(path, runs, figures)
 
     def shown_figures(self) -> list[Metrics]:
         """The figures that stand for each variant wherever they are shown: those of its median run."""

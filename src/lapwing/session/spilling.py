@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,14 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.planner.plan import Plan
 from lapwing.planner.streaming import DISK_BLOCK
 from lapwing.runtime.arrays.distributed import DistributedArray
+from lapwing.runtime.arrays.on_disk import copy_elements
 from lapwing.runtime.arrays.transfer import pieces, slices
 from lapwing.runtime.mpi import communicator
 from lapwing.scratch import scratch_directory
 from lapwing.session.first_rank import from_first, on_first
 from lapwing.store.array import StoredArray
 from lapwing.store.boxes import Box
-from lapwing.store.chunking import blocks
+from lapwing.store.chunking import blocks, default_chunks
 from lapwing.store.opening import create
 from lapwing.store.opening import open as open_stored
 
@@ -75,15 +77,70 @@ def spilled(
         for name in plan.streaming.arrays:
             chunks = _chunks(bound, plan, name)
             path = str(Path(folder) / f"{name}.zarr")
-            on_first(comm, lambda path=path, name=name, chunks=chunks: _create(path, shapes[name], chunks))  # type: ignore[misc]
-            stored = communicator.agree(comm, lambda path=path: open_stored(path)) if comm else open_stored(path)  # type: ignore[misc]
-            _fill(stored, arguments.get(name), comm, lambda done, name=name: report(f"writing {name} to disk", done))  # type: ignore[misc]
-            found[name] = stored
+            found[name] = _on_disk(path, shapes[name], chunks, arguments.get(name), comm, report)
         yield found
 
 
-def _create(path: str, shape: ArrayShape, chunks: tuple[int, ...]) -> None:
-    create(path, shape.shape, shape.dtype, chunks=chunks)
+@contextmanager
+def spilled_program(
+    nest: Nest, arguments: Mapping[str, Any], comm: Any, scratch: str | None, report: Report
+) -> Iterator[dict[str, Any]]:
+    """The same for a program: its arrays of more than a small part of the memory, in whole rows. Collective."""
+
+    def too_large() -> dict[str, ArrayShape]:
+        shapes = {
+            name: ArrayShape(np.dtype(value.dtype).name, tuple(value.shape))
+            for name, value in arguments.items()
+            if isinstance(value, np.ndarray | DistributedArray) and value.shape
+        }
+        if nest.memory is None or sum(map(_bytes, shapes.values())) <= nest.memory:
+            return {}
+        limit = nest.memory // _SMALL_SHARE
+        return {name: shape for name, shape in shapes.items() if _bytes(shape) > limit}
+
+    shapes = from_first(comm, too_large)
+    with ExitStack() as stack:
+        found = dict(arguments)
+        if shapes:
+            folder = on_first(comm, lambda: _folder(scratch, stack))
+            folder = from_first(comm, lambda: folder)
+        for name, shape in shapes.items():
+            chunks = default_chunks(shape.shape, np.dtype(shape.dtype).itemsize)
+            found[name] = _on_disk(str(Path(folder) / f"{name}.zarr"), shape, chunks, arguments.get(name), comm, report)
+        yield found
+
+
+@contextmanager
+def fresh_arrays(
+    arrays: Mapping[str, StoredArray], last: bool, scratch: str | None, comm: Any
+) -> Iterator[dict[str, StoredArray]]:
+    """Arrays on disk for one run: those themselves for the last one, copies for as long as another lasts. Collective."""
+    if last or not arrays:
+        yield dict(arrays)
+        return
+    with ExitStack() as stack:
+        folder = on_first(comm, lambda: _folder(scratch, stack))
+        folder = from_first(comm, lambda: folder)
+        found = {}
+        for name, array in arrays.items():
+            path, shape = str(Path(folder) / f"{name}.zarr"), ArrayShape(array.dtype.name, array.shape)
+            found[name] = _made(path, shape, default_chunks(array.shape, array.dtype.itemsize), comm)
+            copy_elements(array, found[name], comm)
+        yield found
+
+
+def _on_disk(
+    path: str, shape: ArrayShape, chunks: tuple[int, ...], source: Any, comm: Any, report: Report
+) -> StoredArray:
+    """An array on disk with the elements of one in memory. Collective."""
+    stored = _made(path, shape, chunks, comm)
+    _fill(stored, source, comm, partial(report, f"writing {Path(path).stem} to disk"))
+    return stored
+
+
+def _made(path: str, shape: ArrayShape, chunks: tuple[int, ...], comm: Any) -> StoredArray:
+    on_first(comm, lambda: create(path, shape.shape, shape.dtype, chunks=chunks))
+    return communicator.agree(comm, lambda: open_stored(path)) if comm else open_stored(path)
 
 
 def shapes_in_memory(nest: Nest, arguments: Mapping[str, Any]) -> dict[str, ArrayShape]:

@@ -21,10 +21,10 @@ from lapwing.launch.frames import ALIVE, FrameWriter
 from lapwing.launch.job import Emit, Job, Report
 from lapwing.launch.loading import load_nest, split_target
 from lapwing.launch.search_path import forget_environment
+from lapwing.launcher import launcher_rank
 from lapwing.orphans import die_with
 from lapwing.runtime.mpi import communicator
 from lapwing.runtime.mpi.ending import abort
-from lapwing.runtime.mpi.launcher import launcher_rank
 from lapwing.session.session import run_session
 
 # What a job's text asks for, done by all ranks together; the report is the first rank's.

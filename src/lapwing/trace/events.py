@@ -78,7 +78,8 @@ class RunTrace:
     """All ranks of one run, by rank.
 
     ``transfer_seconds`` is how long the same messages take with nothing else going on (None: not measured).
-    ``predicted``, if a model made one, has the same form as ``ranks``.
+    ``predicted``, if a model made one, has the same form as ``ranks``. ``measuring_seconds`` is how long the ranks were at that
+    afterwards, and at bringing events together.
     """
 
     nest: str
@@ -89,6 +90,7 @@ class RunTrace:
     transfer_seconds: float | None
     ranks: tuple[RankTrace, ...]
     predicted: tuple[RankTrace, ...] | None = None
+    measuring_seconds: float = 0.0
 
     def without_events(self) -> RunTrace:
         """The same run's totals alone."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -68,9 +68,8 @@ class DiskFigures:
     hidden: float | None
 
     @staticmethod
-    def of(ranks: Sequence[RankTrace]) -> DiskFigures | None:
-        """None where nothing was read or written."""
-        times = [rank.times for rank in ranks]
+    def of(times: Sequence[Mapping[str, float]]) -> DiskFigures | None:
+        """Of the times of every rank; None where nothing was read or written."""
         read, written = (int(sum(t[name] for t in times)) for name in ("read_bytes", "written_bytes"))
         if read + written == 0:
             return None
@@ -194,18 +193,41 @@ class Metrics:
 
 def metrics(trace: RunTrace) -> Metrics:
     """The figures of a run. Where nothing was sent, exposed and hidden are None."""
-    times = [rank.times for rank in trace.ranks]
+    replayed = replay(trace.ranks)
+    return figures(
+        trace.engine,
+        trace.seconds,
+        [rank.times for rank in trace.ranks],
+        exposed_by_rank(trace, replayed),
+        trace.transfer_seconds,
+        elapsed_seconds(trace.ranks),
+        ideal_seconds(trace.ranks, replayed),
+        sum(rank.dropped for rank in trace.ranks),
+    )
+
+
+def figures(
+    engine: str,
+    seconds: float,
+    times: Sequence[Mapping[str, float]],
+    exposed: tuple[float, ...],
+    transfer: float | None,
+    elapsed: float,
+    ideal: float | None,
+    dropped: int,
+) -> Metrics:
+    """The figures of what is known of every rank: its times, and its exposed seconds. elapsed, ideal: seconds of the slowest
+    rank, and on an ideal network (None: not known)."""
     total = sum(t["total"] for t in times)
     compute = Spread.of([t["compute"] for t in times])
     messages = int(sum(t["messages"] for t in times))
-    replayed = replay(trace.ranks)
-    exposed = exposed_by_rank(trace, replayed) if messages else ()
-    transfer = trace.transfer_seconds if messages else None
+    if not messages:
+        exposed, transfer = (), None
     worst = max(exposed, default=None)
     lost = tuple(t["cpu_lost"] for t in times)
     return Metrics(
-        engine=trace.engine,
-        seconds=trace.seconds,
+        engine=engine,
+        seconds=seconds,
         hidden=hidden(worst, transfer),
         exposed_seconds=worst,
         transfer_seconds=transfer,
@@ -220,9 +242,9 @@ def metrics(trace: RunTrace) -> Metrics:
         cpu_lost_by_rank=lost,
         messages=messages,
         bytes=int(sum(t["bytes"] for t in times)),
-        efficiencies=_efficiencies(trace.ranks, compute, replayed),
-        dropped=sum(rank.dropped for rank in trace.ranks),
-        disk=DiskFigures.of(trace.ranks),
+        efficiencies=_efficiencies(compute, elapsed, ideal),
+        dropped=dropped,
+        disk=DiskFigures.of(times),
     )
 
 
@@ -233,11 +255,22 @@ def hidden(exposed: float | None, transfer: float | None) -> float | None:
     return min(1.0, max(0.0, 1 - exposed / transfer))
 
 
-def _efficiencies(ranks: Sequence[RankTrace], compute: Spread, replayed: Replayed | None) -> Efficiencies:
-    elapsed = max((rank.times["total"] for rank in ranks), default=0.0)
+def elapsed_seconds(ranks: Sequence[RankTrace]) -> float:
+    """Of the slowest rank."""
+    return max((rank.times["total"] for rank in ranks), default=0.0)
+
+
+def ideal_seconds(ranks: Sequence[RankTrace], replayed: Replayed | None) -> float | None:
+    """The same on an ideal network: never less than a rank computes, nor more than it took. None where that is not known."""
+    if replayed is None:
+        return None
+    computing = max(rank.times["compute"] for rank in ranks)
+    return min(max(replayed.seconds, computing), elapsed_seconds(ranks))
+
+
+def _efficiencies(compute: Spread, elapsed: float, ideal: float | None) -> Efficiencies:
     if compute.max <= 0 or elapsed <= 0:
         return Efficiencies(None, None, None, None, None)
-    ideal = None if replayed is None else min(max(replayed.seconds, compute.max), elapsed)
     return Efficiencies(
         parallel=compute.mean / elapsed,
         load_balance=compute.mean / compute.max,

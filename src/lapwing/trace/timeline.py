@@ -223,8 +223,8 @@ def _subtitle(runs: Sequence[RunTrace]) -> str:
     hosts = dict.fromkeys(rank.host for run in runs for rank in run.ranks)
     ranks = "; ".join(dict.fromkeys(_counted(len(run.ranks), "rank") for run in runs))
     where = next(iter(hosts)) if len(hosts) == 1 else _counted(len(hosts), "host")
-    cuts = "; ".join(dict.fromkeys(f"grid {'×'.join(map(str, run.grid))}, tile {run.tile}" for run in runs))
-    return f"{ranks} on {where} · {cuts}"
+    cuts = "; ".join(dict.fromkeys(f"grid {'×'.join(map(str, run.grid))}, tile {run.tile}" for run in runs if run.grid))
+    return " · ".join(filter(None, [f"{ranks} on {where}", cuts]))
 
 
 def _counted(number: int, thing: str) -> str:

@@ -87,6 +87,40 @@ def _plain(value: Any) -> Any:
     return np.asarray(value) if isinstance(value, lw.DistributedArray) else value
 
 
+def compare_on_disk(case: RandomProgram, nest: lw.Nest, folder: Path) -> str:
+    """The same with its arrays on disk, watched, with what NumPy's views of arrays on disk cannot do refused."""
+    given, expected = list(case.arguments()), case.arguments()
+    right = run(nest.python, expected)
+    for k, values in enumerate(given):
+        if isinstance(values, np.ndarray):
+            given[k] = lw.create(folder / f"{k}.zarr", values.shape, values.dtype)
+            given[k].write(tuple((0, n) for n in values.shape), values)
+    try:
+        found = run(lambda *arguments: in_memory(nest.run(*arguments).returned), tuple(given))
+    except lw.RefusedError as error:
+        return "refused: " + str(error).splitlines()[0][-60:]
+    except lw.RunError:
+        assert isinstance(right, type), "it stops, plain Python does not"
+        return "stops"
+    except ValueError as error:
+        if "read-only" not in str(error):  # u[0] += 1
+            raise
+        return "refused: read-only"
+    if isinstance(right, type):
+        assert found is right, f"{found!r}, expected {right}"
+        return "raises"
+    check_same("returned", found, right)
+    for name, here, there in zip("uvwsx", map(in_memory, given), expected, strict=False):
+        check_same(name, here, there)
+    return "same"
+
+
+def in_memory(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(in_memory, value))
+    return value.numpy() if isinstance(value, lw.StoredArray) else value
+
+
 def check_same(name: str, found: Any, expected: Any) -> None:
     if isinstance(expected, tuple):
         assert isinstance(found, tuple)

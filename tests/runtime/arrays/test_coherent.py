@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -99,6 +101,33 @@ def arrays_on_the_first_rank() -> None:
         found, right = nest(*(given if rank == 0 else (None, None))), nest.python(*expected)
         assert same(found, right)
         assert same(given, expected if rank == 0 else pair())
+
+
+@scenario
+def watched_runs() -> None:
+    rank, size = rank_and_size()
+    for nest, calls in ((relax, {"relax_1_sweep": 1}), (looked_at, {"looked_at_1": 3, "looked_at_2": 3})):
+        given, expected = pair(), pair()
+        outcome, right = nest.run(*given), nest.python(*expected)
+        assert isinstance(outcome, lw.ProgramOutcome)
+        assert same(outcome.returned, right)
+        assert same(given, expected)
+        assert (outcome.ranks, outcome.trace.nest) == (size, nest.name)
+        assert {name: noted.calls for name, noted in outcome.regions.items()} == calls
+        assert all(noted.plan is not None and noted.plan.ranks <= size for noted in outcome.regions.values())
+        if nest is relax:
+            assert (outcome.figures.transfer_seconds is None) == (size == 1)
+        assert any(len(one.events) for one in outcome.trace.ranks) == (rank == 0)
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            assert outcome.timeline() == (Path(f"{nest.name}-timeline.html") if rank == 0 else None)
+
+
+@scenario
+def pictures_of_plans() -> None:
+    rank, size = rank_and_size()
+    plan = relax.plan(*pair(), ranks=size)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        assert plan.show() == (Path("relax-plan.svg") if rank == 0 else None)
 
 
 @scenario

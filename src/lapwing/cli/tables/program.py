@@ -10,8 +10,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from lapwing.cli.tables.run import DIGITS, PIPED_WIDTH, verdict
-from lapwing.units import in_seconds, share
+from lapwing.cli.tables.run import DIGITS, DISK_TITLES, PIPED_WIDTH, disk_cells, verdict
+from lapwing.units import NOT_KNOWN, in_seconds, share
 
 
 def show_program(document: Mapping[str, Any]) -> None:
@@ -21,9 +21,15 @@ def show_program(document: Mapping[str, Any]) -> None:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("engine")
     table.add_column("seconds" if repeats == 1 else f"seconds (median of {repeats})", justify="right")
+    table.add_column("communication hidden", justify="right")
+    on_disk = any(run["disk"] is not None for run in runs)
+    for title in DISK_TITLES if on_disk else ():
+        table.add_column(title, justify="right")
     table.add_column("identical")
     for run in runs:
-        table.add_row(run["engine"], in_seconds(run["median"], DIGITS), verdict(run["identical"]))
+        disk = disk_cells(run["disk"]) if on_disk else ()
+        seconds = in_seconds(run["median"], DIGITS)
+        table.add_row(run["engine"], seconds, share(run["hidden"]), *disk, verdict(run["identical"]))
     console = Console() if sys.stdout.isatty() else Console(width=PIPED_WIDTH)
     console.print(table)
     console.print(_regions([*document["regions"], *_sweeps(document, runs[-1])], runs[-1]))
@@ -57,9 +63,9 @@ def _regions(regions: list[dict[str, Any]], run: Mapping[str, Any]) -> Table:
             *about,
             str(found["calls"]),
             in_seconds(found["seconds"], DIGITS),
-            share(found["seconds"] / max(run["seconds"][-1], 1e-12)),
-            found["engine"],
-            str(found["tile"]),
-            "x".join(map(str, found["grid"])),
+            share(found["seconds"] / max(run["median"], 1e-12)),
+            found["engine"] or "Python",
+            str(found["tile"] or NOT_KNOWN),
+            "x".join(map(str, found["grid"] or ())) or NOT_KNOWN,
         )
     return table

@@ -14,6 +14,7 @@ from rich.text import Text
 from lapwing.units import NOT_KNOWN, in_seconds, share, size
 
 PIPED_WIDTH = 120  # characters, where there is no terminal to ask
+DISK_TITLES = ("disk hidden", "read", "written")
 DIGITS = 4  # more say nothing: they are the noise of any machine
 
 
@@ -30,9 +31,8 @@ def show(document: Mapping[str, Any]) -> None:
     table.add_column("communication hidden", justify="right")
     on_disk = any(run["disk"] is not None for run in runs)
     if on_disk:
-        table.add_column("disk hidden", justify="right")
-        table.add_column("read", justify="right")
-        table.add_column("written", justify="right")
+        for title in DISK_TITLES:
+            table.add_column(title, justify="right")
     table.add_column("identical")
     for run in runs:
         table.add_row(
@@ -42,7 +42,7 @@ def show(document: Mapping[str, Any]) -> None:
             in_seconds(run["median"], DIGITS),
             in_seconds(run["predicted"], DIGITS),
             share(run["hidden"]),
-            *(_disk(run["disk"]) if on_disk else ()),
+            *(disk_cells(run["disk"]) if on_disk else ()),
             verdict(run["identical"]),
         )
     console = Console() if sys.stdout.isatty() else Console(width=PIPED_WIDTH)
@@ -59,7 +59,8 @@ def show(document: Mapping[str, Any]) -> None:
         console.print(f"{name} = {value}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _disk(figures: Mapping[str, Any] | None) -> tuple[str, str, str]:
+def disk_cells(figures: Mapping[str, Any] | None) -> tuple[str, str, str]:
+    """The part of reading and writing that was hidden, and how much was read and written."""
     if figures is None:
         return NOT_KNOWN, NOT_KNOWN, NOT_KNOWN
     return share(figures["hidden"]), size(figures["read_bytes"]), size(figures["written_bytes"])

@@ -1,12 +1,14 @@
 """What a driver passes to its regions, as far as that follows from its arguments without running it.
 
-Loops are followed in their first round, branches one after the other: what is found is what is likely, for plans.
+Loops are followed in their first round, branches one after the other: what is found is what is likely, for plans. How often they
+go round is counted.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ import numpy as np
 from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.loopnest.program.names import bound_names
 from lapwing.loopnest.program.regions import Region
+from lapwing.loopnest.program.sweeps import Sweeps
 from lapwing.loopnest.setup import UnsupportedSetup, evaluate
 
 _LIKE = frozenset({"zeros_like", "ones_like", "empty_like", "full_like", "copy", "array", "ascontiguousarray"})
@@ -24,16 +27,35 @@ class NotKnown(Exception):
     """A value that only a run can tell; the text is the expression."""
 
 
-def expected_inputs(
-    statements: Sequence[ast.stmt], regions: Sequence[Region], values: Mapping[str, Any]
-) -> dict[str, list[Any] | str]:
-    """The inputs of every region by its name, arrays as ArrayShape; or the expression that is not known.
+@dataclass(frozen=True)
+class ExpectedCalls:
+    """inputs: of every region by its name in its first call, arrays as ArrayShape; or the expression that is not known. calls:
+    how often each is called. sweeps: the inputs of loops that may run through one pipeline, and what they go over, by their
+    names; those that are not known are left out. uncounted: the headings of loops of which nobody knows how often they go
+    round."""
 
-    statements: of the driver's body. values: arguments and what the function sees outside of itself.
+    inputs: Mapping[str, list[Any] | str]
+    calls: Mapping[str, int]
+    sweeps: Mapping[str, tuple[dict[str, Any], range]]
+    uncounted: tuple[str, ...]
+
+
+def expected_calls(
+    statements: Sequence[ast.stmt],
+    regions: Sequence[Region],
+    sweeps: Sequence[Sweeps],
+    values: Mapping[str, Any],
+    iterations: int = 1,
+) -> ExpectedCalls:
+    """What is expected of a driver.
+
+    statements: of its body. values: arguments and what the function sees outside of itself. iterations: how often loops go round
+    of which that is not known.
     """
-    following = _Following(regions, {name: _dummy(value) for name, value in values.items()})
+    following = _Following(regions, sweeps, {name: _dummy(value) for name, value in values.items()}, iterations)
     following.block(statements)
-    return following.found
+    uncounted = tuple(dict.fromkeys(following.uncounted))
+    return ExpectedCalls(following.found, following.calls, following.of_sweeps, uncounted)
 
 
 def _dummy(value: Any) -> Any:
@@ -44,11 +66,23 @@ def _dummy(value: Any) -> Any:
     return value
 
 
+def _shape(value: Any) -> Any:
+    return ArrayShape(value.dtype.name, value.shape) if isinstance(value, np.ndarray) and value.shape else value
+
+
 class _Following:
-    def __init__(self, regions: Sequence[Region], values: dict[str, Any]) -> None:
+    def __init__(
+        self, regions: Sequence[Region], sweeps: Sequence[Sweeps], values: dict[str, Any], iterations: int
+    ) -> None:
         self.regions = {id(region.statement): region for region in regions}
+        self.sweeps = {id(loop.statements[0]): loop for loop in sweeps if loop.is_loop}
         self.values = values
+        self.iterations = iterations
         self.found: dict[str, list[Any] | str] = {}
+        self.calls: dict[str, int] = {}
+        self.of_sweeps: dict[str, tuple[dict[str, Any], range]] = {}
+        self.uncounted: list[str] = []
+        self._times = 1  # that what is followed is done
 
     def block(self, statements: Sequence[ast.stmt]) -> None:
         for statement in statements:
@@ -71,9 +105,15 @@ class _Following:
                 read = ast.Name(target.id, ast.Load())
                 self._assign(target, self._try(ast.copy_location(ast.BinOp(read, op, value), node)))
             case ast.For(target=target, iter=iterated, body=body):
+                times = self._count(node, iterated)
+                if (loop := self.sweeps.get(id(node))) is not None:
+                    self._sweeps(loop)
                 self._assign(target, self._first_of(iterated))
-                self.block(body)
-            case ast.While(body=body) | ast.With(body=body) | ast.If(body=body):
+                self._repeated(times, body)
+            case ast.While(body=body):
+                self._repeated(self._unknown(node) if self._holds_regions(node) else 1, body)
+                self.block(node.orelse)
+            case ast.With(body=body) | ast.If(body=body):
                 self.block(body)
                 self.block(getattr(node, "orelse", []))
             case ast.Try(body=body, finalbody=last):
@@ -83,15 +123,51 @@ class _Following:
             case _:
                 self._forget(node)
 
+    def _repeated(self, times: int, body: Sequence[ast.stmt]) -> None:
+        before = self._times
+        self._times *= times
+        self.block(body)
+        self._times = before
+
+    def _count(self, node: ast.For, iterated: ast.expr) -> int:
+        if not self._holds_regions(node):
+            return 1
+        if isinstance(iterated, ast.Tuple | ast.List):
+            return len(iterated.elts)
+        over = self._range(iterated)
+        return self._unknown(node) if over is None else len(over)
+
+    def _range(self, iterated: ast.expr) -> range | None:
+        match iterated:
+            case ast.Call(func=ast.Name(id="range"), args=args, keywords=[]):
+                ends = [self._try(end) for end in args]
+                if all(isinstance(end, int | np.integer) for end in ends):
+                    return range(*map(int, ends))
+        return None
+
+    def _unknown(self, node: ast.For | ast.While) -> int:
+        self.uncounted.append(ast.unparse(node).splitlines()[0].rstrip(":"))
+        return self.iterations
+
+    def _holds_regions(self, node: ast.stmt) -> bool:
+        return any(id(part) in self.regions for part in ast.walk(node))
+
+    def _sweeps(self, loop: Sweeps) -> None:
+        values = {name: self._try(value) for name, value in loop.inputs.items()}
+        over = self._range(loop.over)
+        if over is None or any(value is NotKnown for value in values.values()):
+            return
+        self.of_sweeps[loop.name] = {name: _shape(value) for name, value in values.items()}, over
+        self.calls[loop.name] = self.calls.get(loop.name, 0) + self._times
+
     def _region(self, region: Region) -> None:
+        self.calls[region.name] = self.calls.get(region.name, 0) + self._times
         try:
             values = [self._value(expression) for expression in region.outlined.inputs]
         except NotKnown as expression:
             self.found[region.name] = str(expression)
             return
-        self.found[region.name] = [
-            ArrayShape(v.dtype.name, v.shape) if isinstance(v, np.ndarray) and v.shape else v for v in values
-        ]
+        self.found[region.name] = list(map(_shape, values))
 
     def _forget(self, node: ast.stmt) -> None:
         for name in bound_names([node]):

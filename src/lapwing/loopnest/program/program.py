@@ -16,10 +16,11 @@ from lapwing.loopnest.program.looks import NAMES, looking
 from lapwing.loopnest.program.names import own_nodes
 from lapwing.loopnest.program.outlining import Outlined, is_set_of, value_of
 from lapwing.loopnest.program.procedures import procedures, with_procedures
-from lapwing.loopnest.program.regions import Interpreted, Region, choose_regions
+from lapwing.loopnest.program.regions import BLOCKS, Interpreted, Region, choose_regions
 from lapwing.loopnest.program.surroundings import Around, Code
 from lapwing.loopnest.program.sweeps import Sweeps
 from lapwing.loopnest.source import FunctionSource
+from lapwing.syntax_places import placed
 
 Statement = TypeVar("Statement", bound=ast.stmt)
 
@@ -50,12 +51,15 @@ class Program:
         calls: Sequence[Callable[..., Any]],
         procedures: Sequence[Callable[..., Any]],
         sweeps: Sequence[Callable[..., Any]] = (),
+        follow: Callable[[Any], Any] | None = None,
     ) -> Callable[..., Any]:
         """The function with these in the place of its regions: each takes the region's inputs and returns its outputs, one as it
         is, several as a tuple, and None where there are none. procedures: what is called in the place of those. sweeps: tried
         before those loops; each takes their inputs and what the loop goes over, and returns whether it has done all of it, and
-        the arrays that change places. Errors name the lines that the user wrote."""
-        return (self._sweeping_driver if sweeps else self._driver).function(*calls, *procedures, *sweeps)
+        the arrays that change places. follow: is given what the outermost loops around regions go over, and gives what they do.
+        Errors name the lines that the user wrote."""
+        code = self._sweeping_driver if sweeps else self._driver
+        return code.function(*calls, *procedures, *sweeps, follow or _as_it_is)
 
     def looking_driver(
         self,
@@ -64,6 +68,7 @@ class Program:
         sweeps: Sequence[Callable[..., Any]],
         look: Callable[..., None],
         item: Callable[[Any, Any], Any],
+        follow: Callable[[Any], Any],
     ) -> Callable[..., Any]:
         """The same, which tells before it looks at arrays or writes to them (``looks``).
 
@@ -75,7 +80,7 @@ class Program:
             known = [own[name] if name in own else around[name] for name in names if name in own or name in around]
             look(*known)
 
-        return self._looking_driver.function(*calls, *procedures, *sweeps, look_at, item, locals, slice)
+        return self._looking_driver.function(*calls, *procedures, *sweeps, follow, look_at, item, locals, slice)
 
     @cached_property
     def _driver(self) -> Code:
@@ -160,7 +165,8 @@ def with_calls(
     if looks:
         looks_at = {id(calls[name]): region.looks_at for name, (_, region) in outlined.items()}
         tree = looking(tree, {**looks_at, **{id(statement): frozenset() for statement in tried.values()}})
-        names += NAMES
+    _follow_loops(tree.body, frozenset(names))
+    names += [_FOLLOW, *(NAMES if looks else ())]
     return Code.of(tree, source.function, names)
 
 
@@ -198,6 +204,23 @@ def _try(name: str, sweeps: Sweeps) -> ast.stmt:
     names = [_DONE, *sweeps.exchanged, *sweeps.outputs]
     targets = ast.Tuple([ast.Name(n, ast.Store()) for n in names], ast.Store())
     return _there(ast.Assign([targets], call), sweeps.statements[0])
+
+
+def _follow_loops(statements: Sequence[ast.stmt], calls: frozenset[str]) -> None:
+    """``for t in follow(range(steps))`` in the place of the outermost loops with calls of these in them."""
+    for statement in statements:
+        if not any(isinstance(node, ast.Name) and node.id in calls for node in ast.walk(statement)):
+            continue
+        if isinstance(statement, ast.For):
+            follow = ast.Call(ast.Name(_FOLLOW, ast.Load()), [statement.iter], [])
+            statement.iter = placed(statement.iter, follow, with_end=True)
+        elif not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            for block in BLOCKS:
+                _follow_loops(getattr(statement, block, ()), calls)
+
+
+def _as_it_is(over: Any) -> Any:
+    return over
 
 
 def _there(node: Statement, where: ast.stmt) -> Statement:
@@ -242,3 +265,4 @@ class _Replacing(ast.NodeTransformer):
 
 
 _DONE = "sweeps are done"  # not a name that Python allows, so nobody else's
+_FOLLOW = "follow the loop over"  # nor this

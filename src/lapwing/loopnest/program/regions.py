@@ -26,7 +26,7 @@ from lapwing.loopnest.program.outlining import Outlined, outline
 from lapwing.loopnest.program.surroundings import Around, Control
 from lapwing.loopnest.program.sweeps import Sweeps, runs_of, sweeps_of
 
-_BLOCKS = ("body", "orelse", "finalbody")
+BLOCKS = ("body", "orelse", "finalbody")
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def _statements_in(statement: ast.stmt) -> Iterator[ast.stmt]:
     """The statements directly inside of one, of all its blocks."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return
-    for block in _BLOCKS:
+    for block in BLOCKS:
         yield from getattr(statement, block, ())
     for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
         yield from part.body

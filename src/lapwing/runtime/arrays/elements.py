@@ -65,44 +65,6 @@ class Elements(NDArrayOperatorsMixin):
         """Take these elements, of the array's dtype and shape, the same on every rank, in the place of its own. Collective."""
 
     @property
-    @abstractmethod
-    def is_shared(self) -> bool:
-        """Whether several ranks have parts of it."""
-
-    @abstractmethod
-    def on_all_ranks(self, box: Box, what: str) -> Array:
-        """The elements of a box, on every rank. what: is asked for. Collective."""
-
-    @abstractmethod
-    def put(self, box: Box, values: Array) -> bool:
-        """Take these elements, the same on every rank, where that can be done in place. Collective."""
-
-    @abstractmethod
-    def begin(self, what: str) -> None:
-        """See that all ranks compute the same, of their parts. Collective."""
-
-    @abstractmethod
-    def own_elements(self, of: Any) -> Array:
-        """This rank's elements; or those of another array in their places, distributed or of NumPy. Not to be written to.
-        Collective, after ``begin``."""
-
-    @abstractmethod
-    def agreed(self, action: Callable[[], Array]) -> Array:
-        """What an action gives; an error of some ranks on all of them. Collective."""
-
-    @abstractmethod
-    def of_own(self, values: Array) -> Any:
-        """An array of other elements, of which this rank has as many: values. Collective."""
-
-    @abstractmethod
-    def take_own(self, values: Array) -> None:
-        """Take other elements in the place of this rank's."""
-
-    @abstractmethod
-    def from_all(self, value: Any) -> list[Any]:
-        """What every rank gives, by rank. Collective."""
-
-    @property
     def size(self) -> int:
         """The number of elements."""
         return int(np.prod(self.shape, dtype=np.int64))
@@ -134,24 +96,10 @@ class Elements(NDArrayOperatorsMixin):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __getitem__(self, index: Any) -> Any:
-        basic = box_index(index, self.shape) if self.is_shared else None
-        if basic is not None:
-            box, inside = basic
-            if np.prod(sides(box), dtype=np.int64) * self.dtype.itemsize <= _SENT_AT_ONCE:
-                found = self.on_all_ranks(box, f"[{index}]")[inside]
-                return _fixed(found) if isinstance(found, np.ndarray) else found
         found = self.together()[_plain(index)]
         return _fixed(found.copy()) if isinstance(found, np.ndarray) else found
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        basic = box_index(index, self.shape) if self.is_shared else None
-        if basic is not None and not isinstance(value, Elements):
-            box, inside = basic
-            values = np.empty(sides(box), self.dtype)
-            if takes_all(inside, values.shape):
-                values[inside] = value
-                if self.put(box, values):
-                    return
         values = self.together().copy()
         values[_plain(index)] = _plain(value)
         self.replace(values)
@@ -175,12 +123,12 @@ class Elements(NDArrayOperatorsMixin):
                 target = np.empty(one.own_elements(one).shape, one.dtype)
                 one.take_own(one.agreed(lambda: ufunc(*own, out=target, **kwargs)))
                 return one
-        plain = [_plain(one) for one in inputs]
-        given = {name: _plain(value) for name, value in kwargs.items()}
+        call = getattr(ufunc, method)
         if out is None:
-            return getattr(ufunc, method)(*plain, **given)
+            return call(*map(_plain, inputs), **{name: _plain(value) for name, value in kwargs.items()})
         targets = [one.together().copy() if isinstance(one, Elements) else one for one in out]
-        getattr(ufunc, method)(*plain, out=tuple(targets), **given)
+        # No name for what it computes with: that is out of use when the result takes its place.
+        call(*map(_plain, inputs), out=tuple(targets), **{name: _plain(value) for name, value in kwargs.items()})
         for one, values in zip(out, targets, strict=True):
             if isinstance(one, Elements):
                 one.replace(values)
@@ -224,13 +172,76 @@ class Elements(NDArrayOperatorsMixin):
         return np.all(self, *args, **kwargs)
 
 
+class SharedElements(Elements):
+    """The same for an array of which ranks may have parts, and compute with these."""
+
+    @property
+    @abstractmethod
+    def is_shared(self) -> bool:
+        """Whether several ranks have parts of it."""
+
+    @abstractmethod
+    def on_all_ranks(self, box: Box, what: str) -> Array:
+        """The elements of a box, on every rank. what: is asked for. Collective."""
+
+    @abstractmethod
+    def put(self, box: Box, values: Array) -> bool:
+        """Take these elements, the same on every rank, where that can be done in place. Collective."""
+
+    @abstractmethod
+    def begin(self, what: str) -> None:
+        """See that all ranks compute the same, of their parts. Collective."""
+
+    @abstractmethod
+    def own_elements(self, of: Any) -> Array:
+        """This rank's elements; or those of another array in their places, distributed or of NumPy. Not to be written to.
+        Collective, after ``begin``."""
+
+    @abstractmethod
+    def agreed(self, action: Callable[[], Array]) -> Array:
+        """What an action gives; an error of some ranks on all of them. Collective."""
+
+    @abstractmethod
+    def of_own(self, values: Array) -> Any:
+        """An array of other elements, of which this rank has as many: values. Collective."""
+
+    @abstractmethod
+    def take_own(self, values: Array) -> None:
+        """Take other elements in the place of this rank's."""
+
+    @abstractmethod
+    def from_all(self, value: Any) -> list[Any]:
+        """What every rank gives, by rank. Collective."""
+
+    def __getitem__(self, index: Any) -> Any:
+        basic = box_index(index, self.shape) if self.is_shared else None
+        if basic is not None:
+            box, inside = basic
+            if np.prod(sides(box), dtype=np.int64) * self.dtype.itemsize <= _SENT_AT_ONCE:
+                found = self.on_all_ranks(box, f"[{index}]")[inside]
+                return _fixed(found) if isinstance(found, np.ndarray) else found
+        return super().__getitem__(index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        basic = box_index(index, self.shape) if self.is_shared else None
+        if basic is not None and not isinstance(value, Elements):
+            box, inside = basic
+            values = np.empty(sides(box), self.dtype)
+            if takes_all(inside, values.shape):
+                values[inside] = value
+                if self.put(box, values):
+                    return
+        super().__setitem__(index, value)
+
+
 # -- of the ranks' parts ---------------------------------------------------------------------------------------------------
 
 
-def _shared_like(values: Sequence[Any]) -> Elements | None:
+def _shared_like(values: Sequence[Any]) -> SharedElements | None:
     """The first array that ranks share among operands that all have its shape or are broadcast to it; None where none is."""
-    shared = [value for value in values if isinstance(value, Elements)]
-    if not shared or not all(one.is_shared and one.shape == shared[0].shape for one in shared):
+    arrays = [value for value in values if isinstance(value, Elements)]
+    shared = [value for value in arrays if isinstance(value, SharedElements) and value.is_shared]
+    if not shared or len(shared) < len(arrays) or any(one.shape != shared[0].shape for one in shared):
         return None
     for value in values:
         if isinstance(value, Elements):
@@ -247,7 +258,7 @@ def _have_shape_of(one: Elements, *values: Any) -> bool:
     return all(one.shape == (value.shape if isinstance(value, Elements) else np.shape(value)) for value in values)
 
 
-def _own(values: Sequence[Any], one: Elements, what: str) -> list[Any]:
+def _own(values: Sequence[Any], one: SharedElements, what: str) -> list[Any]:
     """The operands of this rank's elements."""
     one.begin(what)
     found = []
@@ -262,7 +273,7 @@ def _own(values: Sequence[Any], one: Elements, what: str) -> list[Any]:
 
 
 def _extremum(name: str, of: Any, *args: Any, **kwargs: Any) -> Any:
-    if args or kwargs or not isinstance(of, Elements) or not of.is_shared or of.dtype.kind == "c":
+    if args or kwargs or not isinstance(of, SharedElements) or not of.is_shared or of.dtype.kind == "c":
         return None
     (own,) = _own((of,), of, name)
     found = [value for value in of.from_all(_EXTREMA[name](own) if own.size else None) if value is not None]
@@ -274,7 +285,7 @@ def _extremum(name: str, of: Any, *args: Any, **kwargs: Any) -> Any:
     return value
 
 
-def _total(of: Elements, terms: Callable[[Array], Any], what: str) -> Any:
+def _total(of: SharedElements, terms: Callable[[Array], Any], what: str) -> Any:
     """The ranks' sums, added in their order."""
     (own,) = _own((of,), of, what)
     found = of.from_all(terms(own))
@@ -282,7 +293,7 @@ def _total(of: Elements, terms: Callable[[Array], Any], what: str) -> Any:
 
 
 def _sum(of: Any, *args: Any, **kwargs: Any) -> Any:
-    if args or kwargs or not isinstance(of, Elements) or not of.is_shared:
+    if args or kwargs or not isinstance(of, SharedElements) or not of.is_shared:
         return None
     if of.dtype.kind in "fc" and _with_plain_bits.get():
         return None
@@ -296,7 +307,7 @@ def _mean(of: Any, *args: Any, **kwargs: Any) -> Any:
         args
         or kwargs
         or exact
-        or not isinstance(of, Elements)
+        or not isinstance(of, SharedElements)
         or not of.is_shared
         or of.dtype == np.float16
         or not of.size
@@ -307,7 +318,7 @@ def _mean(of: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _logical(name: str, of: Any, *args: Any, **kwargs: Any) -> Any:
-    if args or kwargs or not isinstance(of, Elements) or not of.is_shared or of.dtype.kind not in "biufc":
+    if args or kwargs or not isinstance(of, SharedElements) or not of.is_shared or of.dtype.kind not in "biufc":
         return None
     (own,) = _own((of,), of, name)
     return np.bool(_LOGICAL[name](of.from_all(bool(_LOGICAL[name](own)))))
@@ -327,7 +338,7 @@ def _product(function: Callable[..., Any], a: Any, b: Any, *args: Any, **kwargs:
 
 
 def _norm(of: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    if axis is not None or keepdims or not isinstance(of, Elements) or not of.is_shared:
+    if axis is not None or keepdims or not isinstance(of, SharedElements) or not of.is_shared:
         return None
     flat = len(of.shape) == 1
     if ord in (np.inf, -np.inf) and flat:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.bound_nest import ArrayType
-from lapwing.runtime.arrays.elements import Elements
+from lapwing.runtime.arrays.elements import SharedElements
 from lapwing.runtime.arrays.exchange import Exchange, common, copy_elements
 from lapwing.runtime.arrays.layout import Layout, layout_to_read, nothing, rows_layout
 from lapwing.runtime.arrays.shear import Box, Shear
@@ -72,7 +72,7 @@ class OwnBlock:
     start: tuple[int, ...] | None
 
 
-class Parts(Elements):
+class Parts(SharedElements):
     """A distributed array as the runtime has it: whole on rank 0 or on every rank, or a rule for its elements, or a part of it on
     every rank, whose layout says who owns what."""
 

@@ -299,16 +299,21 @@ private:
         }
     }
 
-    // Reading comes first: computing waits for it. Writing has its turn when the ring is full.
+    // Reading comes first: computing waits for it. Writing has its turn when the ring is full; where there is nothing to
+    // write that makes room at once, and reading has its turn again.
     std::optional<Task> next() {
-        for (Flow *flow : {&reading_, &writing_}) {
-            for (;;) {
-                if (!flow->moving.empty()) {
-                    Slab &last = flow->moving.back();
-                    if (last.taken < last.requests.size()) return Task{&last, last.requests[last.taken++]};
+        for (bool opened = true; opened;) {
+            opened = false;
+            for (Flow *flow : {&reading_, &writing_}) {
+                for (;;) {
+                    if (!flow->moving.empty()) {
+                        Slab &last = flow->moving.back();
+                        if (last.taken < last.requests.size()) return Task{&last, last.requests[last.taken++]};
+                    }
+                    if (!may_open(*flow)) break;
+                    open_next(*flow);
+                    opened = true;
                 }
-                if (!may_open(*flow)) break;
-                open_next(*flow);
             }
         }
         return std::nullopt;

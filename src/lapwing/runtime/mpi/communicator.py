@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lapwing.errors import LapwingError, RefusedError, RunError
+from lapwing.launcher import launched_together
 from lapwing.notices import say
 from lapwing.runtime.binding import native
 from lapwing.runtime.mpi.arrival import Roll, all_wait, wait_for_all, wait_for_work, wait_in_call
 from lapwing.runtime.mpi.ending import end_all_on_error
-from lapwing.runtime.mpi.launcher import launched_together
 from lapwing.runtime.mpi.memory import unname_mapped
 from lapwing.runtime.mpi.start import start_mpi
 from lapwing.runtime.mpi.threads import one_call

@@ -9,7 +9,7 @@ import time
 from functools import cache
 from typing import Any
 
-from lapwing.runtime.mpi.launcher import launched_together
+from lapwing.launcher import launched_together
 
 _ABORT_SECONDS = 3
 _START_SECONDS = 10  # for MPI to start on a rank that has failed before, so that it can end the others

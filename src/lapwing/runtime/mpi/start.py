@@ -10,9 +10,9 @@ from typing import Any
 from lapwing.codegen.cache import build_shared_library
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import RunError
+from lapwing.launcher import launched_size, launcher_rank
 from lapwing.notices import say
 from lapwing.runtime.binding import native
-from lapwing.runtime.mpi.launcher import launched_size, launcher_rank
 from lapwing.runtime.mpi.patience import MEETING_SECONDS, patience_seconds
 from lapwing.runtime.mpi.place import at_place
 

@@ -24,6 +24,11 @@ def launched_together() -> bool:
     return size > 1 if size is not None else any(name in os.environ for name in _MARKS)
 
 
+def is_rank() -> bool:
+    """Whether an MPI launcher started this process."""
+    return any(name in os.environ for name in _RANKS)
+
+
 def launcher_rank() -> int:
     """This process's number among those started together; 0 where the launcher does not say."""
     return _number(_RANKS) or 0
