@@ -490,7 +490,8 @@ LW_INLINE int64_t lw_lookup(int64_t index, int64_t extent, int64_t id, int64_t *
 
 /* An exact sum of doubles: a fixed-point number of 32-bit digits, wide enough for every double, in 64-bit words whose
  * upper halves hold carries not yet passed on. Word 0 counts finite terms since the last carry pass, and is 0 where
- * there was none at all; words 1 to 3 the NaNs, the +infinities and the -infinities. Adding is exact, so no order of adding can be told from the result. */
+ * there was none at all; words 1 to 3 count the NaNs, the +infinities and the -infinities. Adding is exact, so no order
+ * of adding can be told from the result. */
 enum { LW_EXACT_DIGITS = 68, LW_EXACT_HEADER = 4, LW_EXACT_WORDS = LW_EXACT_HEADER + LW_EXACT_DIGITS };
 
 static __attribute__((unused)) void lw_exact_carry(int64_t *sum) {
