@@ -14,7 +14,8 @@ LW_INLINE void damped_point(double _Complex *restrict u, int64_t u_s0, const dou
     const double _Complex new = lw_quotient_c128((u[(i - 1) * u_s0 + j] + u[i * u_s0 + j - 1])
             + lw_product_c128(lw_c128(0.0, 0.5), lw_c128(f[i * f_s0 + j], 0.0)), lw_c128(4.0, 0.0) - lw_product_c128(k,
             lw_c128(1.0, 0.0) - lw_c128(0.0, 0.5)));
-    u[i * u_s0 + j] = (new != lw_c128(0.0, 0.0)) ? lw_product_c128(new, lw_conjugate_c128(u[(i - 1) * u_s0 + j])) : k;
+    u[i * u_s0 + j] = lw_select_c128(new != lw_c128(0.0, 0.0), lw_product_c128(new, lw_conjugate_c128(u[(i - 1) * u_s0
+            + j])), k);
     lw_exact_add(power, lw_square_f64(lw_modulus_c128(new)));
 }
 

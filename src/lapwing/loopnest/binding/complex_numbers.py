@@ -93,7 +93,7 @@ class ComplexLowering(ValueLowering):
 
     def _modulus(self, name: str, value: Value, line: int) -> Value:
         """abs(z), or numpy.absolute, whose own loop differs from it in the last bit."""
-        kind = self._only_complex(name, value, line)
+        kind = self._only_type(value, line)
         if name == "absolute":
             code = t.Operation(kind.part.dtype, "numpy.absolute", (value.code,))
             return Value(code, frozenset({ScalarType(code.dtype)}))
@@ -122,7 +122,7 @@ class ComplexLowering(ValueLowering):
             self._refuse(line, f".{name}() of {value.describe()}", "write z.conjugate(), of a number that is no bool")
         if not any(kind.is_complex for kind in value.types):
             return value
-        self._only_complex(name, value, line)
+        self._only_type(value, line)
         return Value(t.Operation(value.code.dtype, "conjugate", (value.code,)), value.types)
 
     def _complex(self, arguments: list[Value], line: int) -> Value:
@@ -135,7 +135,7 @@ class ComplexLowering(ValueLowering):
         parts = tuple(self._convert(value.code, "float64", line) for value in arguments)
         return Value(t.Operation("complex128", "complex", parts), types)
 
-    def _only_complex(self, name: str, value: Value, line: int) -> ScalarType:
+    def _only_type(self, value: Value, line: int) -> ScalarType:
         if value.only is None:
             self._mixed(value, line)
         return value.only
@@ -152,6 +152,6 @@ def has_complex(*values: Value) -> bool:
 def _small_integer(node: ir.Expression) -> int | None:
     """A constant that is an integer, as 2 and 2.0."""
     match node:
-        case ir.Constant(value=int() | float() as value) if value == int(value) and abs(value) <= _LARGEST_EXPONENT:
+        case ir.Constant(value=int() | float() as value) if abs(value) <= _LARGEST_EXPONENT and value == int(value):
             return int(value)
     return None
