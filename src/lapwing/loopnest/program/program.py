@@ -84,15 +84,15 @@ class Program:
 
     @cached_property
     def _driver(self) -> Code:
-        return with_calls(self.source, self._outlined, tuple(self.procedures))
+        return with_calls(self.source, self._outlined, tuple(self.procedures), follows=True)
 
     @cached_property
     def _sweeping_driver(self) -> Code:
-        return with_calls(self.source, self._outlined, tuple(self.procedures), self.sweeps)
+        return with_calls(self.source, self._outlined, tuple(self.procedures), self.sweeps, follows=True)
 
     @cached_property
     def _looking_driver(self) -> Code:
-        return with_calls(self.source, self._outlined, tuple(self.procedures), self.sweeps, looks=True)
+        return with_calls(self.source, self._outlined, tuple(self.procedures), self.sweeps, looks=True, follows=True)
 
     @property
     def _outlined(self) -> dict[str, tuple[ast.stmt, Outlined]]:
@@ -138,9 +138,11 @@ def with_calls(
     procedures: Sequence[str] = (),
     sweeps: Sequence[Sweeps] = (),
     looks: bool = False,
+    follows: bool = False,
 ) -> Code:
     """The function with calls in the place of loops that were outlined, which are given by name. procedures: functions in whose
-    place others are called. sweeps: loops that are not done where a call says that it has. looks: see ``looking``."""
+    place others are called. sweeps: loops that are not done where a call says that it has. looks: see ``looking``. follows:
+    whether what the outermost loops around calls go over is given to a function first."""
     copies: dict[int, Any] = {}
     tree = copy.deepcopy(source.tree, copies)
     # Not names that Python allows, so nobody else's.
@@ -165,8 +167,10 @@ def with_calls(
     if looks:
         looks_at = {id(calls[name]): region.looks_at for name, (_, region) in outlined.items()}
         tree = looking(tree, {**looks_at, **{id(statement): frozenset() for statement in tried.values()}})
-    _follow_loops(tree.body, frozenset(names))
-    names += [_FOLLOW, *(NAMES if looks else ())]
+    if follows:
+        _follow_loops(tree.body, frozenset(names))
+        names.append(_FOLLOW)
+    names += NAMES if looks else ()
     return Code.of(tree, source.function, names)
 
 
