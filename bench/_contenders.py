@@ -14,7 +14,7 @@ import numpy as np
 from _report import compiler_name
 
 import lapwing as lw
-from lapwing.api import run as api
+from lapwing.api.calls import run as api
 from lapwing.codegen.cache import build_shared_library
 from lapwing.codegen.plain import plain_source
 from lapwing.codegen.toolchain import find_c_compiler

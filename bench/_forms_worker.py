@@ -10,7 +10,7 @@ from typing import Any
 
 from _kernels import KERNELS
 
-from lapwing.api.run import run
+from lapwing.api.calls.run import run
 
 SETTLED_SECONDS = 3.0  # at most, until the inner form has been measured
 

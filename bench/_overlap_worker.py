@@ -23,7 +23,7 @@ from _pipelines import NESTS, Contender, Job
 from _report import say
 
 import lapwing as lw
-from lapwing.api import run as api
+from lapwing.api.calls import run as api
 from lapwing.codegen.cache import build_shared_library
 from lapwing.codegen.tile import tile_source
 from lapwing.codegen.toolchain import find_mpi

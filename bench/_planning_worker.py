@@ -20,7 +20,7 @@ import numpy as np
 from _nests import ADVECTION3D, PROBLEMS
 from _report import say
 
-from lapwing.api.decide import Decider
+from lapwing.api.calls.decide import Decider
 from lapwing.codegen.tile import tile_source
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.planner.choose import Wishes, make_plan

@@ -18,7 +18,7 @@ import numpy as np
 from _nests import PROBLEMS
 
 import lapwing as lw
-from lapwing.api import run as api
+from lapwing.api.calls import run as api
 from lapwing.api.check import Reference, differences, make_reference
 from lapwing.errors import RunError
 from lapwing.runtime.execute import Outcome

@@ -19,7 +19,7 @@ import numpy as np
 from _memory import memory
 
 import lapwing as lw
-from lapwing.api import run as api
+from lapwing.api.calls import run as api
 from lapwing.runtime.execute import Measure
 from lapwing.runtime.mpi import communicator
 from lapwing.trace.metrics import metrics

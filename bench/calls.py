@@ -22,7 +22,7 @@ from _ranks import run_worker
 from _report import console, machine, say, show_machine, spread, summary, table, write_json
 
 import lapwing as lw
-from lapwing.api.run import run
+from lapwing.api.calls.run import run
 from lapwing.codegen.plain import plain_source
 from lapwing.runtime.arrays.storage import attach
 from lapwing.runtime.binding import native

@@ -79,6 +79,7 @@ lapwing.runtime.arrays
 lapwing.overlap.analysis.ranks
 lapwing.runtime
 lapwing.calibrate
+lapwing.api.calls
 lapwing.api
 lapwing
 lapwing.launch

@@ -14,9 +14,9 @@ import _paths  # noqa: F401
 from mean_filter import smooth
 
 import lapwing as lw
-from lapwing.api.decide import Decider
-from lapwing.api.out_of_core import out_of_core_plan, stored_arrays
-from lapwing.api.run import run
+from lapwing.api.calls.decide import Decider
+from lapwing.api.calls.out_of_core import out_of_core_plan, stored_arrays
+from lapwing.api.calls.run import run
 from lapwing.planner.plan import Plan
 from lapwing.runtime.execute import Measure
 from lapwing.runtime.mpi import communicator

@@ -22,7 +22,7 @@ import pytest
 
 import lapwing as lw
 from lapwing import memo
-from lapwing.api import decide, dispatch
+from lapwing.api.calls import decide, dispatch
 from lapwing.calibrate import forms as forms_module
 from lapwing.calibrate.tile import Probe
 from lapwing.loopnest.program import program as program_module

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from lapwing.api.run import run
+from lapwing.api.calls.run import run
 from lapwing.html import table
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lapwing.api.decide import Decider
+from lapwing.api.calls.decide import Decider
 from lapwing.calibrate import networks
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import BuildError

@@ -21,7 +21,7 @@ from limits import scaled
 from needs import CMAKE, SIMGRID
 
 import lapwing as lw
-from lapwing.api.decide import Decider
+from lapwing.api.calls.decide import Decider
 from lapwing.api.nest import Nest
 from lapwing.cli.main import main
 from lapwing.codegen.toolchain import find_mpi

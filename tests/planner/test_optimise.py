@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from lapwing.api.decide import Decider, Decision, decide, machine_here
+from lapwing.api.calls.decide import Decider, Decision, decide, machine_here
 from lapwing.calibrate import probing
 from lapwing.calibrate.tile import FaceCost, Probe
 from lapwing.errors import RefusedError

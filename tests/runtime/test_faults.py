@@ -25,7 +25,7 @@ from needs import TASKSET
 from processes import WITH_HELPERS, default_signals
 
 import lapwing as lw
-from lapwing.api.run import run
+from lapwing.api.calls.run import run
 from lapwing.planner.plan import ENGINES
 from lapwing.runtime import execute, runner
 from lapwing.runtime.arrays import segments

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from lapwing.api import decide
-from lapwing.api.run import run
+from lapwing.api.calls import decide
+from lapwing.api.calls.run import run
 from lapwing.calibrate import forms as forms_module
 from lapwing.calibrate.forms import FormProber
 from lapwing.calibrate.tile import Probe

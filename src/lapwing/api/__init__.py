@@ -1,1 +1,1 @@
-"""A nest as its user has it: choices, calls, runs in memory and out of core, and the check against the plain loop."""
+"""Nests and programs as their users have them, and the check against the plain loop."""

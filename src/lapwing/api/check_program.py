@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from lapwing.api.calls.run import bound_alone
 from lapwing.api.check import PYTHON_ITERATIONS, PlainLoop, array_difference, same_number
-from lapwing.api.run import bound_alone
 from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.source import call_by_name
 from lapwing.runtime.binding import native

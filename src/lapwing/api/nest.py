@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lapwing.api.planned import PlannedNest
+from lapwing.api.calls.planned import PlannedNest
 from lapwing.errors import RefusedError
 from lapwing.html import table
 from lapwing.loopnest.pieces import places_around
@@ -18,7 +18,7 @@ from lapwing.runtime.mpi.ending import end_all_on_error
 from lapwing.units import parsed_size
 
 if TYPE_CHECKING:
-    from lapwing.api.dispatch import Dispatcher
+    from lapwing.api.calls.dispatch import Dispatcher
     from lapwing.api.program import ProgramOfNests
     from lapwing.loopnest.analysis import NestAnalysis
     from lapwing.loopnest.outside import Meanings
@@ -82,7 +82,7 @@ class Nest(PlannedNest):
 
     @functools.cached_property
     def _dispatcher(self) -> Dispatcher:
-        from lapwing.api.dispatch import Dispatcher
+        from lapwing.api.calls.dispatch import Dispatcher
 
         return Dispatcher(self)
 
@@ -209,7 +209,7 @@ class Nest(PlannedNest):
 
     def checked(self, args: Sequence[Any]) -> Nest:
         """As ``for_arguments``, by position; arrays are seen to be plain or distributed, and apart."""
-        from lapwing.api.run import bound_alone
+        from lapwing.api.calls.run import bound_alone
 
         arguments = dict(zip(self.loops.parameters, args, strict=True))
         found = self.for_arguments(arguments)
@@ -371,7 +371,7 @@ class Nest(PlannedNest):
         """
         if (program := self.program) is not None:
             return program.run(self, self.arguments(*args, **kwargs), _MOST_EVENTS)
-        from lapwing.api.run import run
+        from lapwing.api.calls.run import run
         from lapwing.runtime.execute import Measure
 
         measure = Measure(transfer=True, events=_MOST_EVENTS)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from lapwing.api.planned import PlannedNest
+from lapwing.api.calls.planned import PlannedNest
+from lapwing.api.calls.run import ranks_of
 from lapwing.api.program_forecast import ProgramForecast, forecast
 from lapwing.api.program_on_disk import ProgramOnDisk
 from lapwing.api.program_on_ranks import MakeCall, run_on_ranks
 from lapwing.api.program_plan import PlanRegion, ProgramPlan, interpreted_texts, plan_program
 from lapwing.api.program_run import ProgramOutcome, Report, WatchedCalls
-from lapwing.api.run import ranks_of
 from lapwing.api.sweeps import SweepsCall
 from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.source import call_by_name

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lapwing.api.decide import Decider
-from lapwing.api.planned import PlannedNest
+from lapwing.api.calls.decide import Decider
+from lapwing.api.calls.planned import PlannedNest
 from lapwing.api.sweeps import SweepsCall
 from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.bound_nest import global_values

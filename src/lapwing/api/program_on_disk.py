@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from lapwing.api.out_of_core import streaming_wishes
-from lapwing.api.planned import PlannedNest
-from lapwing.api.run import bound_alone
+from lapwing.api.calls.out_of_core import streaming_wishes
+from lapwing.api.calls.planned import PlannedNest
+from lapwing.api.calls.run import bound_alone
 from lapwing.errors import RefusedError
 from lapwing.runtime.arrays.on_disk import DiskArray
 from lapwing.runtime.mpi import communicator

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from lapwing.api.planned import PlannedNest
+from lapwing.api.calls.planned import PlannedNest
+from lapwing.api.calls.run import agreed_choices, ways_out_of
 from lapwing.api.program_on_disk import ProgramOnDisk
 from lapwing.api.program_run import WatchedCalls
-from lapwing.api.run import agreed_choices, ways_out_of
 from lapwing.errors import RefusedError
 from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.loopnest.program.program import Program

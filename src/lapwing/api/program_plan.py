@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lapwing.api.planned import PlannedNest
+from lapwing.api.calls.planned import PlannedNest
 from lapwing.api.sweeps import SweepsCall
 from lapwing.display import show_picture
 from lapwing.errors import RefusedError

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lapwing.api.run import run
+from lapwing.api.calls.run import run
 from lapwing.display import show_page
 from lapwing.errors import RefusedError
 from lapwing.html import table

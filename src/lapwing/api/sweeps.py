@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from lapwing.api.decide import machine_here
-from lapwing.api.planned import PlannedNest
+from lapwing.api.calls.decide import machine_here
+from lapwing.api.calls.planned import PlannedNest
 from lapwing.api.program_run import WatchedCalls
 from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.bound_nest import BoundNest, global_values, signature

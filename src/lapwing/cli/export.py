@@ -46,8 +46,8 @@ def command(
     directory: Path,
     data: bool,
 ) -> None:
-    from lapwing.api.decide import Decider
-    from lapwing.api.run import check_aliases
+    from lapwing.api.calls.decide import Decider
+    from lapwing.api.calls.run import check_aliases
     from lapwing.errors import RefusedError
     from lapwing.export.stand_alone import check_directory, export
     from lapwing.launch.loading import load_nest, problem_arguments

@@ -54,8 +54,8 @@ def command(
     ring: int | None,
     machine: str | None,
 ) -> None:
-    from lapwing.api.decide import Decider
-    from lapwing.api.out_of_core import out_of_core_plan, stored_arrays
+    from lapwing.api.calls.decide import Decider
+    from lapwing.api.calls.out_of_core import out_of_core_plan, stored_arrays
     from lapwing.files import check_writable, write_json
     from lapwing.launch.loading import load_nest, problem_arguments
     from lapwing.launch.progress import ProgressBar
@@ -125,7 +125,7 @@ def _plan_program(
     json_path: Path | None,
 ) -> None:
     """A program: its regions, each with its plan where its arguments are known without a run."""
-    from lapwing.api.decide import Decider
+    from lapwing.api.calls.decide import Decider
     from lapwing.files import write_json
     from lapwing.launch.progress import ProgressBar
 

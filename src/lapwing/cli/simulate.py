@@ -69,7 +69,7 @@ def command(
     smpi: bool,
     iterations: int,
 ) -> None:
-    from lapwing.api.decide import Decider
+    from lapwing.api.calls.decide import Decider
     from lapwing.cli.actions.simulate import simulated
     from lapwing.cli.tables.simulate import show_forecasts
     from lapwing.errors import RefusedError
@@ -134,7 +134,7 @@ def _timeline(plan: Plan) -> Prediction | None:
 
 def _one_rank(bound: BoundNest, nest: Nest, machine: str | None, arguments: Mapping[str, Any]) -> float | None:
     """Seconds of the same nest on one rank of the machine; None where nothing is done."""
-    from lapwing.api.decide import Decider
+    from lapwing.api.calls.decide import Decider
 
     plan = Decider.for_machine(bound, bound.analysis.dependences, 1, machine, arguments)(
         nest.using(engine=None).wishes()

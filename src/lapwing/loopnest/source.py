@@ -12,7 +12,7 @@ import textwrap
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from lapwing.errors import Refusal, RefusedError
@@ -190,9 +190,15 @@ def _instructions(code: types.CodeType) -> list[tuple[str, str]]:
     return found
 
 
+@lru_cache(maxsize=512)
+def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature of a function, which takes some time to find out."""
+    return inspect.signature(function)
+
+
 def call_by_name(function: Callable[..., Any], arguments: Mapping[str, Any], like: Callable[..., Any]) -> Any:
     """Call a function with the signature of another; arguments: of all parameters, by name."""
-    bound = inspect.signature(like).bind_partial()
+    bound = signature_of(like).bind_partial()
     bound.arguments = dict(arguments)
     return function(*bound.args, **bound.kwargs)
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from lapwing.api.calls.out_of_core import stored_arrays
 from lapwing.api.check_program import ProgramReference, program_reference
 from lapwing.api.nest import Nest
-from lapwing.api.out_of_core import stored_arrays
 from lapwing.api.program_plan import interpreted_texts
 from lapwing.api.program_run import ProgramOutcome
 from lapwing.errors import LapwingError, RefusedError, RunError

@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from lapwing.api.check import Reference, array_differences, make_reference, number_differences
-from lapwing.api.decide import Decider
-from lapwing.api.nest import Nest
-from lapwing.api.out_of_core import Ending, check_different, out_of_core_plan, stored_arrays
-from lapwing.api.run import (
+from lapwing.api.calls.decide import Decider
+from lapwing.api.calls.out_of_core import Ending, check_different, out_of_core_plan, stored_arrays
+from lapwing.api.calls.run import (
     agree_on_problem,
     arrays_of_first,
     bind_stand_ins,
@@ -23,6 +21,8 @@ from lapwing.api.run import (
     run,
     stand_ins,
 )
+from lapwing.api.check import Reference, array_differences, make_reference, number_differences
+from lapwing.api.nest import Nest
 from lapwing.calibrate.networks import network_of
 from lapwing.errors import RefusedError, RunError
 from lapwing.launch.job import Emit, Job, Report, stopped_text

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from lapwing.api.decide import Decider
+from lapwing.api.calls.decide import Decider
+from lapwing.api.calls.out_of_core import streaming_wishes
 from lapwing.api.nest import Nest
-from lapwing.api.out_of_core import streaming_wishes
 from lapwing.errors import RefusedError
 from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.loopnest.binding.bound_nest import BoundNest

@@ -56,6 +56,7 @@ class PhasedFaces:
     tilings: tuple[PhaseTiling, ...]
     buffers: int = 2
     _channels: dict[tuple[int, int], tuple[Channel, ...]] = field(default_factory=dict, repr=False)
+    _neighbours: dict[int, list[int]] = field(default_factory=dict, repr=False)
     _steps: dict[tuple[int, int], list[Step]] = field(default_factory=dict, repr=False)
     _touched: dict[tuple[int, int, str], list[Box]] = field(default_factory=dict, repr=False)
 
@@ -129,6 +130,12 @@ class PhasedFaces:
 
     def _near(self, rank: int) -> list[int]:
         """Ranks, itself excepted, that may have something to tell to a rank or to hear from it."""
+        known = self._neighbours.get(rank)
+        if known is None:
+            known = self._neighbours[rank] = self._found_near(rank)
+        return known
+
+    def _found_near(self, rank: int) -> list[int]:
         distribution, candidates = self.distribution, []
         for number, (dimension, cuts) in enumerate(zip(distribution.cut, distribution.cuts, strict=True)):
             farthest, moves = 0, {0}

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lapwing.api.out_of_core import Ending, WorkOnDisk
+from lapwing.api.calls.out_of_core import Ending, WorkOnDisk
 from lapwing.codegen.cache import build_shared_library
 from lapwing.codegen.tile import tile_source
 from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler

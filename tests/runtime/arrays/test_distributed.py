@@ -199,7 +199,7 @@ def wrong_arguments() -> None:
     U = lw.DistributedArray(on_rank_0(u))
     smooth(U, 1)
     attempts: list[tuple[Callable[[], Any], str]] = [
-        (lambda: smooth(on_rank_0(u.astype("longdouble")), 2), "dtype longdouble"),
+        (lambda: smooth(on_rank_0(u.astype("longdouble")), 2), "dtype float128"),
         (lambda: smooth(on_rank_0(u[0]), 2), "cannot be computed"),
         (lambda: smooth([1.0] if rank == 0 else on_rank_0(u), 2), "argument u of smooth is list"),
         (lambda: smooth(None, 2), "argument u of smooth is NoneType"),

@@ -244,7 +244,7 @@ def on_communicators_of_the_users() -> None:
 @scenario
 def surplus_ranks_idle() -> None:
     """The grids of a multigrid cycle, down to one point and none, with reductions and arrays of every kind."""
-    from lapwing.api.run import run
+    from lapwing.api.calls.run import run
 
     _, size = rank_and_size()
     for k in rounds(6, 24):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from lapwing.errors import Refusal, RefusedError
 from lapwing.loopnest import ir
 from lapwing.loopnest.analysis import NestAnalysis
-from lapwing.loopnest.source import FunctionSource
+from lapwing.loopnest.source import FunctionSource, signature_of
 from lapwing.memo import Memo
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ class NestFunction:
     def arguments(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Arguments by name, defaults included. Raises RefusedError where they do not fit the signature."""
         self.check()
-        signature = inspect.signature(self.python)
+        signature = signature_of(self.python)
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:

@@ -10,7 +10,7 @@ from lapwing.loopnest.source import FunctionSource
 from lapwing.memo import Memo
 
 if TYPE_CHECKING:
-    from lapwing.api.decide import PlannedCalls
+    from lapwing.api.calls.decide import PlannedCalls
     from lapwing.loopnest.binding.bound_nest import BoundNest
     from lapwing.runtime.tuning import Tuning
     from lapwing.schedule.pipeline import Engine
@@ -68,7 +68,7 @@ class PlannedNest(NestFunction):
 
         Raises RefusedError as ``plan`` does.
         """
-        from lapwing.api.decide import Decider, PlannedCalls
+        from lapwing.api.calls.decide import Decider, PlannedCalls
 
         key: Any = (bound, ranks, ranks_a_node, ranks_on_cores, self.wishes(), partition)
         try:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lapwing.api.decide import Decider, PlannedCalls
-from lapwing.api.out_of_core import (
+from lapwing.api.calls.decide import Decider, PlannedCalls
+from lapwing.api.calls.out_of_core import (
     Ending,
     WorkOnDisk,
     check_different,
@@ -21,7 +21,7 @@ from lapwing.api.out_of_core import (
     stored_arrays,
     task_of,
 )
-from lapwing.api.planned import PlannedNest
+from lapwing.api.calls.planned import PlannedNest
 from lapwing.errors import LapwingError, RefusedError, RunError
 from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.loopnest.binding.bound_nest import BoundNest, global_values

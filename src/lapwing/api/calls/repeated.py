@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lapwing.api.free_scalars import FreeScalars
-from lapwing.api.planned import PlannedNest
-from lapwing.api.run import Found, Met, agreed_choices, run
+from lapwing.api.calls.free_scalars import FreeScalars
+from lapwing.api.calls.planned import PlannedNest
+from lapwing.api.calls.run import Found, Met, agreed_choices, run
 from lapwing.loopnest.binding.promotion import scalar_type
 from lapwing.memo import Memo
 from lapwing.runtime.arrays.distributed import DistributedArray

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from lapwing.api.decide import Decider
-from lapwing.api.planned import PlannedNest
+from lapwing.api.calls.decide import Decider
+from lapwing.api.calls.planned import PlannedNest
 from lapwing.errors import RefusedError, RunError
 from lapwing.loopnest.binding.bound_nest import ArrayType, BoundNest
 from lapwing.memory import available_bytes

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lapwing.api.decide import PlannedCalls
-from lapwing.api.free_scalars import FreeScalars
-from lapwing.api.planned import PlannedNest
-from lapwing.api.repeated import RepeatedCalls
-from lapwing.api.run import bound_alone, check_aliases, run
+from lapwing.api.calls.decide import PlannedCalls
+from lapwing.api.calls.free_scalars import FreeScalars
+from lapwing.api.calls.planned import PlannedNest
+from lapwing.api.calls.repeated import RepeatedCalls
+from lapwing.api.calls.run import bound_alone, check_aliases, run
+from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.promotion import CARRIED_LIMIT
 from lapwing.loopnest.binding.scalars import free_scalars, names_from_outside
@@ -60,6 +61,7 @@ class Dispatcher:
         of_free = _kind_of_free_number if nest.loops.is_generic else _kind_of_free
         self._kinds = tuple(of_free if name in free else _kind for name in names)
         self._remembered: Memo[_BoundCall] = Memo()
+        self._refused: Memo[RefusedError] = Memo()
         self._on_ranks = RepeatedCalls(nest, self._positions, self._kinds, self._free)
 
     def __call__(self, nest: PlannedNest, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -80,12 +82,24 @@ class Dispatcher:
             return _BoundCall(nest, self._positions, (), values).run(values, ())
         scalars = None if known is None else known.scalars(values)
         if known is None or scalars is None:
-            known = _BoundCall(nest, self._positions, self._free, values)
+            known = self._bound(nest, key, values)
             results = known.run(values, ())
             if known.is_small:
                 self._remembered.keep(key, known)
             return results
         return known.run(values, scalars)
+
+    def _bound(self, nest: PlannedNest, key: Any, values: Values) -> _BoundCall:
+        """Raises RefusedError, at once where a call like an earlier one is kept from being cut into tiles."""
+        refused = self._refused.get(key)
+        if refused is not None:
+            raise refused.with_traceback(None)
+        try:
+            return _BoundCall(nest, self._positions, self._free, values)
+        except RefusedError as error:
+            if all(refusal.tiled_only for refusal in error.refusals):
+                self._refused.keep(key, error)
+            raise
 
     def likeness(self, args: Values) -> Any:
         """Equal for calls that bind alike, with arrays at the same places; None where that is not known. args: by position."""
