@@ -47,7 +47,7 @@ def numbers(node: Any) -> Iterator[float]:
         yield node
 
 
-@pytest.mark.parametrize("program", ["core.py", "forms.py", "calls.py", "scaling.py", "overlap.py"])
+@pytest.mark.parametrize("program", ["core.py", "forms.py", "calls.py", "scaling.py", "overlap.py", "programs.py"])
 def test_help(program: str) -> None:
     done = run(program, "--help")
     assert done.returncode == 0
@@ -192,6 +192,14 @@ def test_overlap_on_one_node(tmp_path: Path) -> None:
     for race in helper:
         assert min(times["compute"] for times in race["runs"]["compute"][0]["ranks"]) > 0
         assert max(times["compute"] for times in race["runs"]["wire"][0]["ranks"]) < 1e-3
+
+
+@pytest.mark.long
+def test_programs_on_one_core(tmp_path: Path) -> None:
+    pytest.importorskip("numba")
+    document = quick("programs.py", tmp_path, "--part", "core")
+    assert len(document["core"]) == 8
+    assert min(numbers(document["core"])) > 0
 
 
 @pytest.mark.mpi
