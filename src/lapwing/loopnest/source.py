@@ -19,6 +19,7 @@ from lapwing.errors import Refusal, RefusedError
 from lapwing.loopnest.inlining.inliner import Inlined, inlined, meaning
 from lapwing.loopnest.normalisation.boundary_loops import with_boundary_loops
 from lapwing.loopnest.normalisation.counted_loops import Counted, counted
+from lapwing.loopnest.normalisation.depth import is_deep
 from lapwing.loopnest.normalisation.range_variables import with_ranges
 from lapwing.loopnest.normalisation.tuple_loops import rows_around, unrolled
 
@@ -72,7 +73,7 @@ class FunctionSource:
     @cached_property
     def counted(self) -> Counted:
         """What is compiled: the syntax tree with counted loops in the place of others. Raises RefusedError as ``tree`` does."""
-        return counted(self.tree, self._meaning)
+        return Counted(self.tree) if is_deep(self.tree) else counted(self.tree, self._meaning)
 
     @cached_property
     def inlined(self) -> Inlined:
@@ -86,12 +87,16 @@ class FunctionSource:
     @cached_property
     def written(self) -> ast.FunctionDef:
         """The syntax tree with calls of helpers. Raises RefusedError as ``tree`` does."""
+        if is_deep(self.parsed):
+            return self.parsed
         return with_boundary_loops(with_ranges(unrolled(self.parsed, self._meaning)))
 
     @property
     def rows_around(self) -> frozenset[str]:
         """The names around the function whose rows of numbers are in its syntax tree."""
-        return frozenset() if self.outlined is not None else rows_around(self.parsed, self._meaning)
+        if self.outlined is not None or is_deep(self.parsed):
+            return frozenset()
+        return rows_around(self.parsed, self._meaning)
 
     def _meaning(self, name: str) -> object:
         return meaning(self.function, name)

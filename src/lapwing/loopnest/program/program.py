@@ -80,7 +80,8 @@ class Program:
             known = [own[name] if name in own else around[name] for name in names if name in own or name in around]
             look(*known)
 
-        return self._looking_driver.function(*calls, *procedures, *sweeps, follow, look_at, item, locals, slice)
+        code = self._looking_driver if sweeps else self._looking_driver_alone
+        return code.function(*calls, *procedures, *sweeps, follow, look_at, item, locals, slice)
 
     @cached_property
     def _driver(self) -> Code:
@@ -93,6 +94,10 @@ class Program:
     @cached_property
     def _looking_driver(self) -> Code:
         return with_calls(self.source, self._outlined, tuple(self.procedures), self.sweeps, looks=True, follows=True)
+
+    @cached_property
+    def _looking_driver_alone(self) -> Code:
+        return with_calls(self.source, self._outlined, tuple(self.procedures), looks=True, follows=True)
 
     @property
     def _outlined(self) -> dict[str, tuple[ast.stmt, Outlined]]:
