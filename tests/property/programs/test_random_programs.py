@@ -23,7 +23,7 @@ from randomness import first_seed, wanted
 from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
 from lapwing.errors import BuildError
 
-WORKER = Path(__file__).parent / "programs" / "program_worker.py"
+WORKER = Path(__file__).with_name("program_worker.py")
 SAME_AT_LEAST = 0.9  # of the programs, the others being refused or stopping as plain Python does
 SAME_ON_DISK_AT_LEAST = 0.3  # where drivers keep views that would change
 SECONDS_A_PROGRAM = 10  # a limit for a loaded machine, not an estimate
