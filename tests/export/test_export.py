@@ -318,7 +318,6 @@ def with_objects(folder: Path, objects: Path) -> None:
 
 EVERYDAY = (
     "one rank",
-    "one sweep, old values",
     "complex",
     "descending, reductions",
     "arguments of extrema",
