@@ -65,6 +65,16 @@ def smooth(u, sweeps):
 
 
 @lw.nest
+def one_sweep(u):
+    total = 0.0
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1] - 1):
+            u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i, j + 1]) + 0.1
+            total += u[i, j]
+    return total
+
+
+@lw.nest
 def roots(a):
     for i in range(1, a.shape[0]):
         for j in range(1, a.shape[1]):
@@ -187,6 +197,7 @@ class Case:
 CASES = {
     "one rank": Case(smooth, lambda: dict(u=random(9, 11), sweeps=2), 1),
     "old values": Case(smooth, lambda: dict(u=random(30, 23), sweeps=4), 3, tile=5),
+    "one sweep, old values": Case(one_sweep, lambda: dict(u=random(14, 20)), 3, (1, 3), 4),
     "three dimensions": Case(roots, lambda: dict(a=random(9, 8, 40, dtype="float32")), 4, (2, 2), 7),
     "descending, reductions": Case(back, lambda: dict(u=random(20, 17), c=random(20, dtype="float32")), 3, tile=4),
     "arguments of extrema": Case(

@@ -154,6 +154,17 @@ def test_one_colour_depends_on_nothing_of_its_own_sweep() -> None:
     assert {d.vector for d in bits.dependences} <= {(1,)}
 
 
+def test_parts_of_distances_that_hold_no_integers_are_none() -> None:
+    @lw.nest
+    def nest(u, n, rows):
+        for i in range(u.shape[1] + 3, 1, -1):
+            for j in range(2 + (i + 2) % 4, n - 1, 3):
+                for k in range(rows - 10, 6):
+                    u[k, i, j] = u[k, i - 1, j] + u[k, i, j - 1] + u[k - 1, i + 1, j + 1]
+
+    assert {(d.kind, d.vector) for d in nest.dependences} == {("flow", (1, -1, 1)), ("anti", (1, 0, 0))}
+
+
 def test_guards_that_are_not_known_count_as_done() -> None:
     @lw.nest
     def nest(u, v):

@@ -122,6 +122,11 @@ def zero_along(points: isl.Set, axes: int) -> isl.Set:
     return points
 
 
+def disjuncts(points: isl.Set) -> list[isl.Set]:
+    """The parts of which isl has made the set their union, without those that hold no integer point: it keeps such parts."""
+    return [basic.to_set() for basic in points.get_basic_sets() if not basic.is_empty()]
+
+
 def all_points(points: isl.Set) -> list[Point]:
     """An enumeration, in no certain order."""
     found: list[Point] = []

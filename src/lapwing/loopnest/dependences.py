@@ -17,6 +17,7 @@ from lapwing.affine.integer_sets import (  # fmt: skip
     Set,
     Space,
     alike_along,
+    disjuncts,
     distances,
     first_point,
     flow,
@@ -223,10 +224,7 @@ class _Analysis:
         carried = between.subtract(inside).coalesce()
         # Two sweep loops of unknown length are any distance apart, and there is no least one.
         first, second = (
-            [
-                first_point(piece) if piece.is_bounded() else some_point(piece)
-                for piece in (basic.to_set() for basic in part.get_basic_sets())
-            ]
+            [first_point(piece) if piece.is_bounded() else some_point(piece) for piece in disjuncts(part)]
             for part in (inside, carried)
         )
         return first, second

@@ -60,6 +60,15 @@ def test_a_space_loop_pipelined() -> None:
     }  # fmt: skip
 
 
+def test_one_sweep_needs_no_old_values() -> None:
+    """The tables hold the messages of its channels alone, one after the other, as exported programs read them."""
+    for rank, (incoming, outgoing) in enumerate([(0, 1), (1, 1), (1, 0)]):
+        program = program_of(gauss_seidel, (9, 11), 1, rank, (3, 1), 4).c
+        assert (program.incoming, program.outgoing) == (incoming, outgoing)
+        channels = [*program.incoming_channels[:incoming], *program.outgoing_channels[:outgoing]]
+        assert [c.first_message for c in channels] == [0, channels[0].messages][: len(channels)]
+
+
 def test_time_pipelined() -> None:
     """Bytes are those of one sweep; the runtime knows how many travel together, and that the last batch is shorter."""
     program = program_of(upwind, (9, 11), 7, 3, (2, 2), 3).c

@@ -58,8 +58,8 @@ def rank_program(
     sweeps = len(points)
     tables = _Tables(faces.batch)
     tables.add_phase(faces.bound, points, faces.steps(rank))
-    received = faces.incoming(rank) if ranks > 1 else ()
-    sent = faces.outgoing(rank) if ranks > 1 else ()
+    received = _used(faces.incoming(rank), sweeps) if ranks > 1 else []
+    sent = _used(faces.outgoing(rank), sweeps) if ranks > 1 else []
     incoming = [tables.incoming(c, faces.step_count(c.source)) for c in received]
     outgoing = [tables.outgoing(c, faces.step_count(c.target)) for c in sent]
     pass_sweeps = max(1, min(pass_sweeps, sweeps - opening_sweeps))
@@ -85,11 +85,17 @@ def phased_program(faces: PhasedFaces, rank: int) -> RankProgram:
             slices_rows=all(d.vector[-1] >= 0 for d in inside),
             rewrites=faces.rewrites(number, rank),
         )
-    incoming = [tables.incoming(c, faces.step_count(c.source)) for c in faces.incoming(rank)]
-    outgoing = [tables.outgoing(c, faces.step_count(c.target)) for c in faces.outgoing(rank)]
+    received, sent = (_used(side, phased.sweeps) for side in (faces.incoming(rank), faces.outgoing(rank)))
+    incoming = [tables.incoming(c, faces.step_count(c.source)) for c in received]
+    outgoing = [tables.outgoing(c, faces.step_count(c.target)) for c in sent]
     program = tables.program(phased.sweeps, incoming, outgoing)
     program.c.apart, program.c.pass_sweeps = int(faces.is_apart), 1
     return program
+
+
+def _used(channels: Sequence[Channel], sweeps: int) -> list[Channel]:
+    """Without those of old values where there is no next sweep to read them."""
+    return [channel for channel in channels if channel.lag == 0 or sweeps > 1]
 
 
 def _sweep_points(bound: BoundNest) -> npt.NDArray[np.int64]:
@@ -160,8 +166,6 @@ class _Tables:
     def program(
         self, sweeps: int, incoming: Sequence[native.Channel], outgoing: Sequence[native.Channel]
     ) -> RankProgram:
-        if sweeps < 2:
-            incoming, outgoing = ([c for c in side if c.lag == 0] for side in (incoming, outgoing))
         arrays = {
             "phase": _array(native.Phase, self.phases),
             "step_boxes": _array(native.Box, self.steps),
