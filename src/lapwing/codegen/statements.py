@@ -182,7 +182,10 @@ class StatementWriter:
                     each = self.names.get(("step", *place), f"{x}_step")
                     yield f"const int64_t {each} = {stripped(self.printer.print(step))};"
                     # None where the step is zero, for which there is no other way to end.
-                    goes_on, moves = f"({each} > 0 && {x} < {end}) || ({each} < 0 && {x} > {end})", f"{x} += {each}"
+                    goes_on, moves = (
+                        f"({each} > 0 && {x} < {end}) || ({each} < 0 && {x} > {end})",
+                        f"{x} = lw_next({x}, {each}, {end})",
+                    )
                 yield f"for (int64_t {x} = {first}; {goes_on}; {moves}) {{"
                 yield from self._inner_block(body, place)
                 yield "}"

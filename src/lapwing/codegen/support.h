@@ -458,6 +458,12 @@ LW_INLINE int64_t lw_not_zero(int64_t step, int64_t id, int64_t *trap) {
     return step;
 }
 
+/* What follows in a range; its end where that is further than integers go. */
+LW_INLINE int64_t lw_next(int64_t x, int64_t step, int64_t end) {
+    int64_t next;
+    return __builtin_add_overflow(x, step, &next) ? end : next;
+}
+
 /* Whether a scalar has a value, which it must. */
 LW_INLINE bool lw_assigned(bool is_set, int64_t id, int64_t *trap) {
     lw_note(!is_set, id, trap);

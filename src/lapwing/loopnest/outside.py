@@ -50,7 +50,9 @@ class Meanings:
         trees = (source.tree,) if source.outlined is not None else (source.written, source.tree)
         paths = [path for tree in trees for path in _paths(tree)] + [(name,) for name in sorted(source.rows_around)]
         self._parts = [_Named(source.function, paths)]
-        self._parts += [_Named(helper, [*_paths(tree), *_names(tree)]) for helper, tree in inlined.helpers]
+        for helper, tree in inlined.helpers:
+            rows = [(name,) for name in sorted(FunctionSource.of(helper).rows_around)]
+            self._parts.append(_Named(helper, [*_paths(tree), *_names(tree), *rows]))
         self._values = self._now()
 
     @property

@@ -456,8 +456,8 @@ def _boxes_of(reads: Sequence[_Reads], name: str) -> list[Box]:
 
 
 def _written(bound: BoundNest, target: ir.Access, box: Box) -> Box:
-    """The smallest box around the elements that are stored to in a box of iterations, with all along local axes: so are they sent,
-    and other stores of the nest may be there."""
+    """The smallest box around the elements that are stored to in a box of iterations, with all along local axes: messages carry
+    all of it, and other stores of the nest may be there."""
     (elements,) = images(bound, target, box)
     loops, shape = bound.nest.axis_loops[target.array], bound.array(target.array).shape
     return tuple(part if loop is not None else (0, n) for part, loop, n in zip(elements, loops, shape, strict=True))

@@ -65,6 +65,8 @@ class _Lifting(ast.NodeTransformer):
             return [node]
         stores = [_Store.of(statement, indices) for statement in body]
         known = [store for store in stores if store is not None]
+        if len(known) > 1 and any(_reads_elements(loop.iter) for loop in loops):
+            return [node]  # Python asks for bounds before all of them
         if len(known) < len(stores) or not self._are_alike(known, indices):
             return [node]
         found = [self._with_loops(store, loops, indices) for store in known]
@@ -225,6 +227,11 @@ def _loops(node: ast.For) -> tuple[list[ast.For], list[ast.stmt]]:
         loops.append(loop)
         body = [s for s in loop.body if not isinstance(s, ast.Pass)]
     return loops, body
+
+
+def _reads_elements(node: ast.expr) -> bool:
+    parts = (part for part in ast.walk(node) if isinstance(part, ast.Subscript))
+    return any(not isinstance(part.value, ast.Attribute) for part in parts)
 
 
 def _is_range(node: ast.expr) -> bool:

@@ -90,6 +90,8 @@ class _Counting(ast.NodeTransformer):
     # -- loops ---------------------------------------------------------------------------------------------------------
 
     def _counted(self, node: ast.For) -> ast.For:
+        if not _stays(node):
+            raise _NotCountedError
         if (backwards := self._reversed_range(node.iter)) is not None:
             node.iter = backwards
             return node
@@ -162,7 +164,9 @@ class _Counting(ast.NodeTransformer):
 
     def _product(self, node: ast.For, extents: Sequence[ast.expr]) -> ast.For:
         """Loops in each other for one over all places of a box."""
-        names = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
+        if not isinstance(node.target, ast.Tuple):
+            raise _NotCountedError
+        names = node.target.elts
         if len(names) != len(extents) or _leaves(node.body) or node.orelse:
             raise _NotCountedError
         body = node.body
@@ -202,6 +206,8 @@ class _Counting(ast.NodeTransformer):
         raise _NotCountedError
 
     def _array(self, node: ast.expr) -> _Sequence:
+        if isinstance(node, ast.Subscript) and _has_slice(node.value):
+            raise _NotCountedError  # an index of what a slice leaves
         base, indices = _subscripts(node)
         if not isinstance(base, ast.Name):
             raise _NotCountedError
@@ -342,6 +348,46 @@ def _is_range(node: ast.expr) -> bool:
     return (
         isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range" and bool(node.args)
     )
+
+
+def _has_slice(node: ast.expr) -> bool:
+    return any(isinstance(part, ast.Slice) for part in ast.walk(node))
+
+
+def _stays(node: ast.For) -> bool:
+    """Whether what a loop goes over, its bounds, lengths and indices, is the same in every iteration: Python asks but once."""
+    targets = [n for n in ast.walk(node.target) if isinstance(n, ast.Name)]
+    inside = [n for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    changing = {n.id for n in (*targets, *inside)}
+    if any(isinstance(n, ast.Name) and n.id in changing for n in ast.walk(node.iter)):
+        return False
+    return all(map(_is_fixed, _numbers_in(node.iter)))
+
+
+def _numbers_in(node: ast.expr) -> list[ast.expr]:
+    """The numbers that an iterable is made with: bounds of ranges, where enumerating starts, indices."""
+    match node:
+        case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *start], keywords=keywords):
+            return [*_numbers_in(inner), *start, *(k.value for k in keywords)]
+        case ast.Call(func=ast.Name(id="zip" | "reversed"), args=arguments):
+            return [number for argument in arguments for number in _numbers_in(argument)]
+        case ast.Call(args=arguments):
+            return [number for a in arguments for number in ([a] if not isinstance(a, ast.Call) else _numbers_in(a))]
+        case ast.Subscript():
+            return [*_subscripts(node)[1], *_numbers_in(node.value)]
+    return []
+
+
+def _is_fixed(node: ast.expr) -> bool:
+    """Whether a number is made of names and numbers alone, and of lengths: elements of arrays may change, and may be of a type
+    that has no room for what is computed here."""
+    for part in ast.walk(node):
+        match part:
+            case ast.Subscript(value=ast.Attribute(attr="shape")) | ast.Call(func=ast.Name(id="len")):
+                pass
+            case ast.Subscript() | ast.Call():
+                return False
+    return True
 
 
 def _leaves(statements: Sequence[ast.stmt]) -> bool:

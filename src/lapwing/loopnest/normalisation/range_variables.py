@@ -86,8 +86,15 @@ class _Substitution:
         self.names = names
         stores = Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
         stores.update(node.arg for node in ast.walk(tree) if isinstance(node, ast.arg))
-        first = {n.id for s in tree.body if isinstance(s, ast.Assign) for n in ast.walk(s) if isinstance(n, ast.Name)}
-        self.changing = {name for name, count in stores.items() if count > 1 or name not in first | _arguments(tree)}
+        first = {
+            n.id
+            for s in tree.body
+            if isinstance(s, ast.Assign)
+            for n in ast.walk(s)
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
+        self.fixed = first | _arguments(tree)
+        self.fixed = {name for name in self.fixed if stores[name] == 1} | {"range", "len"}
 
     def block(self, statements: Sequence[ast.stmt], known: dict[str, ast.expr]) -> None:
         """known: the ranges by their names, when the statements begin; changed to what they are at their end."""
@@ -131,7 +138,7 @@ class _Substitution:
         for node in ast.walk(value):
             if isinstance(node, ast.expr) and not isinstance(node, plain):
                 return False
-            if isinstance(node, ast.Name) and node.id in self.changing:
+            if isinstance(node, ast.Name) and node.id not in self.fixed:
                 return False
             if isinstance(node, ast.Subscript) and not (
                 isinstance(node.value, ast.Attribute) and node.value.attr == "shape"

@@ -47,6 +47,8 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Mod: operator.mod,
 }
 
+_BUILTINS: dict[str, object] = {"range": range, "len": len, "enumerate": enumerate, "zip": zip}
+
 MOST_COPIES = 64  # of a statement, in loops that stand in each other
 
 
@@ -57,7 +59,7 @@ Item = ast.expr | list["Item"]
 def unrolled(tree: ast.FunctionDef, meaning: Callable[[str], object] = lambda name: None) -> ast.FunctionDef:
     """The function with such loops unrolled; the same where it has none. meaning: of names that are not its own."""
     rows = named_rows(tree, meaning)
-    unrolling = _Unrolling(rows, tree)
+    unrolling = _Unrolling(rows, tree, meaning)
     if not any(isinstance(node, ast.For) and unrolling.items(node) for node in ast.walk(tree)):
         return tree
     found = unrolling.visit(copy.deepcopy(tree))
@@ -78,13 +80,16 @@ def named_rows(tree: ast.FunctionDef, meaning: Callable[[str], object]) -> Rows:
     own = stored | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
     found: dict[str, ast.List | ast.Tuple] = {}
     for name in sorted(_looked_at(tree) - own):
-        if (row := _row_of(meaning(name))) is not None:
+        row = _row_of(meaning(name))
+        if row is not None and _is_only_read(name, row, tree, 0) and not _may_be_changed_by_calls(name, tree, meaning):
             found[name] = row
     for statement in tree.body:
         own_name = _row_set(statement)
-        if own_name is not None and _is_only_read(own_name, tree):
-            assert isinstance(statement, ast.Assign)
-            assert isinstance(statement.value, ast.List | ast.Tuple)
+        if own_name is None or _is_read_before(own_name, tree):
+            continue
+        assert isinstance(statement, ast.Assign)
+        assert isinstance(statement.value, ast.List | ast.Tuple)
+        if _is_only_read(own_name, statement.value, tree, 1):
             found[own_name] = statement.value
     return found
 
@@ -116,9 +121,30 @@ def _is_row(node: ast.expr) -> bool:
     )
 
 
-def _is_only_read(name: str, tree: ast.FunctionDef) -> bool:
-    """Whether a name is set once, and what it stands for then only gone over, measured and indexed."""
+def _is_read_before(name: str, tree: ast.FunctionDef) -> bool:
+    """Whether a name is read in a statement before the one that sets it."""
+    for statement in tree.body:
+        if _row_set(statement) == name:
+            return False
+        if any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(statement)):
+            return True
+    return False
+
+
+def _may_be_changed_by_calls(name: str, tree: ast.FunctionDef, meaning: Callable[[str], object]) -> bool:
+    """Whether the function calls others of Python's that name it, too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            code = getattr(meaning(node.func.id), "__code__", None)
+            if code is not None and name in (*code.co_names, *code.co_freevars):
+                return True
+    return False
+
+
+def _is_only_read(name: str, row: ast.List | ast.Tuple, tree: ast.FunctionDef, times: int) -> bool:
+    """Whether a name is set so many times, and what it stands for is only gone over, measured and indexed."""
     uses = stores = 0
+    holds_rows = any(map(_is_row, row.elts))
     for node in ast.walk(tree):
         match node:
             case ast.Name(id=found, ctx=ctx) if found == name:
@@ -134,7 +160,11 @@ def _is_only_read(name: str, tree: ast.FunctionDef) -> bool:
                 uses -= 1
             case ast.Subscript(value=ast.Subscript(value=ast.Name(id=found)), ctx=ast.Store()) if found == name:
                 return False
-    return stores == 1 and uses == 0
+            case ast.Assign(value=ast.Subscript(value=ast.Name(id=found))) if found == name and holds_rows:
+                return False  # another name for a row of it
+            case ast.Global(names=names) if name in names:
+                return False
+    return stores == times and uses == 0
 
 
 def _row_of(value: object) -> ast.List | ast.Tuple | None:
@@ -154,11 +184,12 @@ def _row_of(value: object) -> ast.List | ast.Tuple | None:
 
 
 class _Unrolling(ast.NodeTransformer):
-    def __init__(self, rows: Rows, tree: ast.FunctionDef) -> None:
+    def __init__(self, rows: Rows, tree: ast.FunctionDef, meaning: Callable[[str], object]) -> None:
         self.rows = rows
         self.copies = 1
-        self.own = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        self.own |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+        own = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        own |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+        self.builtins = {name for name, its in _BUILTINS.items() if name not in own and meaning(name) is its}
         self.reads = _reads(tree.body)
 
     def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
@@ -172,7 +203,8 @@ class _Unrolling(ast.NodeTransformer):
         changed = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         inside = _reads(node.body)
         kept = {name for name, value in items[-1].items() if not _is_number(value) and inside[name] < self.reads[name]}
-        if changed & names or kept:  # a row that is read later
+        written = {base for s in body for base in _bases_written(s)}
+        if changed & names or kept or written & names:  # a row that is read later, or that changes
             return self.generic_visit(node)
         self.copies *= len(items)
         found: list[ast.stmt] = []
@@ -206,7 +238,7 @@ class _Unrolling(ast.NodeTransformer):
                 return [*elements]
             case ast.Name(id=name) if name in self.rows:
                 return [*self.rows[name].elts]
-            case ast.Call(func=ast.Name(id=called)) if called in self.own:
+            case ast.Call(func=ast.Name(id=called)) if called not in self.builtins:
                 return None
             case ast.Call(func=ast.Name(id="enumerate"), args=[inner], keywords=[]):
                 found = self._elements(inner)
@@ -225,7 +257,8 @@ class _Unrolling(ast.NodeTransformer):
             ):
                 number = _value(_Substituting({}, self.rows).visit(copy.deepcopy(count)))
                 if (
-                    type(number) is int
+                    {"range", "len"} <= self.builtins
+                    and type(number) is int
                     and 0 < number <= MOST_COPIES
                     and any(self._selects(s, index) for s in node.body)
                 ):
@@ -238,6 +271,17 @@ class _Unrolling(ast.NodeTransformer):
             and any(isinstance(part, ast.Name) and part.id == index for part in ast.walk(n.slice))
             for n in ast.walk(statement)
         )  # fmt: skip
+
+
+def _bases_written(statement: ast.stmt) -> Iterator[str]:
+    """The names of which elements are set, or that methods are called of."""
+    for node in ast.walk(statement):
+        match node:
+            case (
+                ast.Attribute(value=ast.Name(id=name))
+                | ast.Subscript(value=ast.Name(id=name), ctx=ast.Store() | ast.Del())
+            ):
+                yield name
 
 
 def _reads(statements: Sequence[ast.stmt]) -> Counter[str]:
@@ -294,6 +338,8 @@ class _Substituting(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load):
+            return node
         row = self.rows.get(node.value.id) if isinstance(node.value, ast.Name) else node.value
         place = _value(node.slice)
         if isinstance(row, ast.List | ast.Tuple) and type(place) is int and -len(row.elts) <= place < len(row.elts):
