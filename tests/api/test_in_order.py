@@ -66,6 +66,21 @@ def test_an_index_from_the_end() -> None:
     assert "dependences  [1] [5]" in str(periodic.plan(u, 0.5, ranks=4))  # of the last element, too
 
 
+@lw.nest
+def around(u, steps, m):
+    for t in range(steps):
+        for i in range(u.shape[0]):
+            u[i] = 0.5 * (u[(i + 1) % m] + u[(i - 1) % m])
+
+
+@pytest.mark.parametrize("m", [1, 3, 5, -1])
+def test_indices_that_go_around_elsewhere(m: int) -> None:
+    u, v = np.arange(5.0), np.arange(5.0)
+    around(u, 3, m)
+    around.python(v, 3, m)
+    assert np.array_equal(u, v)
+
+
 def test_an_index_that_data_guards() -> None:
     mask = np.array([1, 0, 1, 0], bool)
     u, v = np.arange(4.0), np.arange(4.0)

@@ -225,7 +225,7 @@ class Nest(PlannedNest):
         if self.source.sequential or not all(refusal.tiled_only for refusal in refused.refusals):
             raise refused
         region = self._origin._with_fewer_loops
-        if region is None or region.refusals:
+        if region is None or region.refusals or region.program is not None:
             region = self._origin._sequential_region
         if region.refusals:
             raise refused
