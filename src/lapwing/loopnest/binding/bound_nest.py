@@ -153,6 +153,24 @@ def signature(arguments: Mapping[str, Any], surroundings: Mapping[str, Any]) -> 
     )
 
 
+_NEAR = 16  # how far computing in indices and bounds goes, mostly
+
+
+def _refuse_narrow(nest: ir.LoopNest, symbols: Mapping[str, Any], refusals: Refusals) -> None:
+    """In bounds and indices NumPy's small integers would wrap where those of the loops here do not."""
+    for name, value in symbols.items():
+        kind = getattr(value, "dtype", None)
+        narrow = kind is not None and kind.kind in "iu" and kind.itemsize < 4
+        if narrow and np.iinfo(kind).min <= int(value) - _NEAR and int(value) + _NEAR <= np.iinfo(kind).max:
+            continue
+        if narrow:
+            refusals.note(
+                nest.line,
+                f"{name} is {value!r} in bounds or indices",
+                f"numbers of that type wrap: pass int({name})",
+            )
+
+
 def bind(analysis: NestAnalysis, arguments: Mapping[str, Any], surroundings: Mapping[str, Any]) -> BoundNest:
     """Bind a nest to its arguments.
 
@@ -169,6 +187,7 @@ def bind(analysis: NestAnalysis, arguments: Mapping[str, Any], surroundings: Map
             arrays[name] = _array_type(nest, name, values, refusals)
     parameters = _scalars(nest, values, set(nest.arrays) - set(arrays), refusals)
     symbols = {n: int(parameters[n]) for n, _ in nest.symbols if _is_integer(parameters.get(n))}
+    _refuse_narrow(nest, {n: parameters[n] for n in symbols}, refusals)
     domain = _domain(nest, symbols, set(nest.symbol_names) - set(parameters), refusals)
     integers = {n: int(value) for n, value in parameters.items() if _is_integer(value) and not _is_bool(value)}
     if nest.is_generic:
