@@ -58,6 +58,10 @@ def outline(
     lift: whether what is the same for the whole loop is taken out of it (invariants). sequential: whether it is to run in its own
     order, on one rank. Raises RefusedError where a function could not do what the loop does.
     """
+    if statement.orelse and any(isinstance(n, ast.Break | ast.Continue) for s in statement.orelse for n in ast.walk(s)):
+        refusals = Refusals(around.source.file)
+        refusals.note(statement.lineno, "loop … else", "a loop has no else; move what stands there behind the loop")
+        refusals.raise_if_any()  # it may jump out of the loops around
     own = bound_names([statement])
     before = exposed_reads([statement]) & around.locals
     outputs = tuple(_in_order(statement, around.live_after(statement) & own))
