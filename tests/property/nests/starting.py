@@ -90,5 +90,6 @@ def run_worker(worker: str, variant: Variant, directory: Path) -> dict[str, Any]
     print(f"{ranks} ranks: {report}")
     if variant.to_a_node not in (None, report["ranks of this node"]):
         pytest.skip("this MPI does not let ranks of one machine stand for several nodes")
-    assert not report["complete"] or report["run"] >= 0.9 * nests
+    # Of a few nests chance decides how many are refused.
+    assert not report["complete"] or nests < 20 or report["run"] >= 0.9 * nests
     return report
