@@ -171,7 +171,8 @@ def test_more_than_fits_runs_out_of_core(ranks: int, tmp_path: Path) -> None:
     for run in found["runs"]:
         assert run["identical"] is True
         assert run["disk"]["read_bytes"] > 2 * 300 * 300 * 8
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.json", "ssor.py", "timeline.html"]
+    left = {path.name for path in tmp_path.iterdir()} - {"__pycache__"}
+    assert left == {"out.json", "ssor.py", "timeline.html"}
 
 
 @pytest.mark.parametrize("option", [["--grid", "all"], ["--resume"]])
