@@ -147,14 +147,8 @@ class SweepsCall:
             outcomes = []
             for plan in plans:
                 arrays = {a.name: arguments[a.name] for a in plan.distribution.phased.arrays}
-                announce = communicator.announcer(True)
-                if watched is None:
-                    outcomes.append(run_phases_alone(plan, arrays, announce))
-                    continue
-                alike = _alike(plan, arguments)
-                report, measure = watched.report(self.name), watched.measure(self.name, alike)
-                outcomes.append(run_phases_alone(plan, arrays, announce, report, measure))
-                watched.note_sweeps(self.name, alike, outcomes[-1])
+                run = partial(run_phases_alone, plan, arrays, communicator.announcer(True))
+                outcomes.append(self._watched(run, plan, arguments, watched, True))
             return self.done(arguments, over, outcomes)
 
         return call
@@ -175,17 +169,31 @@ class SweepsCall:
                 sources = {a.name: parts[a.name] for a in plan.distribution.phased.arrays}
                 assert all(isinstance(s, np.ndarray | DistributedArray) for s in sources.values())
                 announce = communicator.announcer(comm.Get_rank() == 0)
-                run = partial(run_phases_on_ranks, plan, sources, {}, comm, place_of(comm), announce)
-                if watched is None:
-                    outcomes.append(run(tuning=wishes.tuning))
-                    continue
-                alike = _alike(plan, arguments)
-                report = watched.report(self.name) if comm.Get_rank() == 0 else None
-                outcomes.append(run(report=report, measure=watched.measure(self.name, alike), tuning=wishes.tuning))
-                watched.note_sweeps(self.name, alike, outcomes[-1])
+                place = place_of(comm)
+                run = partial(run_phases_on_ranks, plan, sources, {}, comm, place, announce, tuning=wishes.tuning)
+                outcomes.append(self._watched(run, plan, arguments, watched, comm.Get_rank() == 0))
             return self.done(arguments, over, outcomes)
 
         return call
+
+    def _watched(
+        self,
+        run: Callable[..., PhasedOutcome],
+        plan: PhasedPlan,
+        arguments: Mapping[str, Any],
+        watched: WatchedCalls | None,
+        reports: bool,
+    ) -> PhasedOutcome:
+        """A run, of which is told whoever watches. reports: whether this rank says how far it has come."""
+        if watched is None:
+            return run()
+        # What tells a run from those that send other messages.
+        sweeps = plan.distribution.phased.sweeps
+        alike = {**arguments, "number of phases": len(plan.tilings), "number of sweeps": sweeps}
+        report = watched.report(self.name) if reports else None
+        outcome = run(report=report, measure=watched.measure(self.name, alike))
+        watched.note_sweeps(self.name, alike, outcome)
+        return outcome
 
 
 def _pays(plan: PhasedPlan, comm: Any) -> bool:
@@ -199,8 +207,3 @@ def _pays(plan: PhasedPlan, comm: Any) -> bool:
         except RefusedError:
             found = plan.ranks > 1
     return bool(comm.bcast(found, root=0))
-
-
-def _alike(plan: PhasedPlan, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What tells a run from those that send other messages."""
-    return {**arguments, "number of phases": len(plan.tilings), "number of sweeps": plan.distribution.phased.sweeps}

@@ -12,6 +12,7 @@ from lapwing.loopnest import ir
 from lapwing.loopnest.frontend.expressions import Scope
 from lapwing.loopnest.frontend.statements import StatementParser, bound_names
 from lapwing.loopnest.inlining.inliner import meaning
+from lapwing.loopnest.normalisation.depth import nodes_below
 from lapwing.loopnest.refusals import Refusals, Stopped
 from lapwing.loopnest.source import FunctionSource, unset_names
 
@@ -117,7 +118,4 @@ def _surroundings(source: FunctionSource, refusals: Refusals) -> dict[str, Any]:
 
 def too_deep(tree: ast.FunctionDef) -> list[ast.AST]:
     """What of a function lies deeper than recursion should go."""
-    level: list[ast.AST] = list(tree.body)
-    for _ in range(MAX_DEPTH):
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
-    return level
+    return nodes_below(tree, MAX_DEPTH)

@@ -19,6 +19,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from lapwing.loopnest.normalisation.names import all_names, fresh_name, is_range, names_set_once
 from lapwing.syntax_places import placed
 
 
@@ -34,13 +35,8 @@ class _Lifting(ast.NodeTransformer):
     """Changes loops along boundaries that stand beside nests, in a loop around them all."""
 
     def __init__(self, tree: ast.FunctionDef) -> None:
-        self.taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        self.taken |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-        stored = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
-        first = {n.id for s in tree.body if isinstance(s, ast.Assign) for n in ast.walk(s) if isinstance(n, ast.Name)}
-        # What is set but once, before all loops, or is an argument.
-        self.fixed = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)} - set(stored)
-        self.fixed |= {name for name in first if stored.count(name) == 1}
+        self.taken = all_names(tree)
+        self.fixed = names_set_once(tree)
         self.has_changed = False
 
     def visit_For(self, node: ast.For) -> ast.AST:
@@ -98,7 +94,7 @@ class _Lifting(ast.NodeTransformer):
                 position = indices.index(_name(index))
                 around.append((indices[position], loops[position].iter))
             else:
-                names[axis] = self._fresh()
+                names[axis] = fresh_name("at", self.taken)
                 end = _Place(value.base, value.number + 1)
                 around.append((names[axis], _range(value.expression(), end.expression())))
         if [name for name, _ in around if name in indices] != list(indices):
@@ -140,11 +136,6 @@ class _Lifting(ast.NodeTransformer):
                 begin = self._place(array, axis, left) if not isinstance(left, ast.UnaryOp) else None
                 return begin and _Place(begin.base, begin.number + (value if isinstance(op, ast.Add) else -value))
         return None
-
-    def _fresh(self) -> str:
-        name = next(n for k in range(len(self.taken) + 1) if (n := f"at{k or ''}") not in self.taken)
-        self.taken.add(name)
-        return name
 
 
 @dataclass(frozen=True)
@@ -223,7 +214,7 @@ def _loops(node: ast.For) -> tuple[list[ast.For], list[ast.stmt]]:
     """The loops that stand in each other with nothing beside them, over ranges, and what is in the innermost."""
     loops: list[ast.For] = []
     body: list[ast.stmt] = [node]
-    while len(body) == 1 and isinstance(loop := body[0], ast.For) and _is_range(loop.iter):
+    while len(body) == 1 and isinstance(loop := body[0], ast.For) and is_range(loop.iter):
         loops.append(loop)
         body = [s for s in loop.body if not isinstance(s, ast.Pass)]
     return loops, body
@@ -232,10 +223,6 @@ def _loops(node: ast.For) -> tuple[list[ast.For], list[ast.stmt]]:
 def _reads_elements(node: ast.expr) -> bool:
     parts = (part for part in ast.walk(node) if isinstance(part, ast.Subscript))
     return any(not isinstance(part.value, ast.Attribute) for part in parts)
-
-
-def _is_range(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range"
 
 
 def _accesses(node: ast.AST) -> Iterator[ast.Subscript]:

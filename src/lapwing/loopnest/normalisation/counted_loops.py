@@ -15,11 +15,13 @@ from __future__ import annotations
 import ast
 import copy
 import itertools
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from lapwing.loopnest.normalisation.names import all_names, argument_names, fresh_name, is_range, own_names
 from lapwing.syntax_places import placed
 
 # What a target is set to in an iteration: an expression, or one for each part of a tuple.
@@ -44,7 +46,7 @@ class Counted:
 
 def counted(tree: ast.FunctionDef, meaning: Callable[[str], object]) -> Counted:
     """The function with counted loops in the place of others where that can be done. meaning: of names that are not its own."""
-    if all(_is_range(node.iter) for node in ast.walk(tree) if isinstance(node, ast.For)):
+    if all(is_range(node.iter) for node in ast.walk(tree) if isinstance(node, ast.For)):
         return Counted(tree)
     counting = _Counting(tree, meaning)
     new = counting.visit(copy.deepcopy(tree))
@@ -66,21 +68,15 @@ class _NotCountedError(Exception):
 class _Counting(ast.NodeTransformer):
     def __init__(self, tree: ast.FunctionDef, meaning: Callable[[str], object]) -> None:
         self.meaning = meaning
-        self.names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        self.names |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-        self.stored = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        self.parameters = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-        self.loads: dict[str, int] = {}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                self.loads[node.id] = self.loads.get(node.id, 0) + 1
+        self.names, self.parameters, self.own = all_names(tree), argument_names(tree), own_names(tree)
+        self.loads = Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
         self.unpackings: list[Unpacking] = []
 
     def visit_For(self, node: ast.For) -> ast.AST:
         self.generic_visit(node)
         before = len(self.unpackings)
         try:
-            if _is_range(node.iter):
+            if is_range(node.iter):
                 return node
             return placed(node, self._counted(node))
         except _NotCountedError:
@@ -120,7 +116,7 @@ class _Counting(ast.NodeTransformer):
             ):
                 rest = ast.Tuple([*node.target.elts[1:]], ast.Store())
                 return name, self._targets(rest, item[1:], node)
-        name = self._fresh("index")
+        name = fresh_name("index", self.names)
         return name, self._targets(node.target, sequence.item(ast.Name(name, ast.Load())), node)
 
     def _is_set_once(self, name: str, node: ast.For) -> bool:
@@ -157,7 +153,7 @@ class _Counting(ast.NodeTransformer):
             for s in node.body
             for n in ast.walk(s)
         )
-        if inside != self.loads.get(name, 0) or name in self.parameters:
+        if inside != self.loads[name] or name in self.parameters:
             raise _NotCountedError
         rows = _Rows(name, item)
         node.body = [rows.visit(statement) for statement in node.body]
@@ -240,7 +236,7 @@ class _Counting(ast.NodeTransformer):
                 pass
             case _:
                 return None
-        if not _is_range(inner):
+        if not is_range(inner):
             return None
         start = inner.args[0] if len(inner.args) > 1 else ast.Constant(0)
         stop, step = inner.args[min(1, len(inner.args) - 1)], _number(inner.args[2]) if len(inner.args) == 3 else 1
@@ -257,7 +253,7 @@ class _Counting(ast.NodeTransformer):
             return None
         meant = self._meaning(call.func)
         if meant is itertools.product:
-            return [*call.args] if all(map(_is_range, call.args)) else None
+            return [*call.args] if all(map(is_range, call.args)) else None
         if meant is not np.ndindex:
             return None
         match call.args:
@@ -271,7 +267,7 @@ class _Counting(ast.NodeTransformer):
     def _meaning(self, node: ast.expr) -> object:
         match node:
             case ast.Name(id=name):
-                return None if name in self.stored | self.parameters else self.meaning(name)
+                return None if name in self.own else self.meaning(name)
             case ast.Attribute(value=ast.Name() as value, attr=attribute):
                 return getattr(self._meaning(value), attribute, None)
         return None
@@ -280,12 +276,7 @@ class _Counting(ast.NodeTransformer):
         """Whether a call is of a builtin function, by its name."""
         assert isinstance(node.func, ast.Name)
         name = node.func.id
-        return name not in self.stored | self.parameters and self.meaning(name) is function
-
-    def _fresh(self, wanted: str) -> str:
-        name = next(n for k in itertools.count() if (n := wanted if not k else f"{wanted}{k}") not in self.names)
-        self.names.add(name)
-        return name
+        return name not in self.own and self.meaning(name) is function
 
 
 class _Rows(ast.NodeTransformer):
@@ -342,12 +333,6 @@ def _is_length(node: ast.Call, name: str) -> bool:
 def is_strict(node: ast.Call) -> bool:
     """Whether a call of zip may be one that takes no sequences of different lengths."""
     return any(k.arg != "strict" or not isinstance(k.value, ast.Constant) or k.value.value for k in node.keywords)
-
-
-def _is_range(node: ast.expr) -> bool:
-    return (
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range" and bool(node.args)
-    )
 
 
 def _has_slice(node: ast.expr) -> bool:

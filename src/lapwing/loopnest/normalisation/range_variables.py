@@ -22,6 +22,7 @@ import copy
 from collections import Counter
 from collections.abc import Sequence
 
+from lapwing.loopnest.normalisation.names import all_names, argument_names, fresh_name, names_set_once
 from lapwing.syntax_places import placed
 
 Bounds = tuple[ast.expr, ast.expr, ast.expr]
@@ -54,11 +55,7 @@ def _range_names(tree: ast.FunctionDef) -> set[str]:
                 fitting[name] += 1
             case ast.Name(id=name):
                 uses[name] += 1
-    return {name for name in found - _arguments(tree) if uses[name] == fitting[name]}
-
-
-def _arguments(tree: ast.FunctionDef) -> set[str]:
-    return {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    return {name for name in found - argument_names(tree) if uses[name] == fitting[name]}
 
 
 def _bounds(node: ast.expr) -> Bounds | None:
@@ -84,17 +81,7 @@ class _Substitution:
 
     def __init__(self, tree: ast.FunctionDef, names: set[str]) -> None:
         self.names = names
-        stores = Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-        stores.update(node.arg for node in ast.walk(tree) if isinstance(node, ast.arg))
-        first = {
-            n.id
-            for s in tree.body
-            if isinstance(s, ast.Assign)
-            for n in ast.walk(s)
-            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-        }
-        self.fixed = first | _arguments(tree)
-        self.fixed = {name for name in self.fixed if stores[name] == 1} | {"range", "len"}
+        self.fixed = names_set_once(tree) | {"range", "len"}
 
     def block(self, statements: Sequence[ast.stmt], known: dict[str, ast.expr]) -> None:
         """known: the ranges by their names, when the statements begin; changed to what they are at their end."""
@@ -155,10 +142,10 @@ class _Kept(ast.NodeTransformer):
     """Keeps the bounds of ranges in variables, and leaves out what is set and not read."""
 
     def __init__(self, tree: ast.FunctionDef, kept: set[str], names: set[str]) -> None:
-        taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        taken = all_names(tree)
         self.names = names
         self.parts = {
-            name: tuple(_fresh(f"{name}_{part}", taken) for part in ("start", "stop", "step")) for name in kept
+            name: tuple(fresh_name(f"{name}_{part}", taken) for part in ("start", "stop", "step")) for name in kept
         }
 
     def visit_Assign(self, node: ast.Assign) -> ast.stmt | list[ast.stmt]:
@@ -179,11 +166,3 @@ class _Kept(ast.NodeTransformer):
                 bounds: list[ast.expr] = [ast.Name(part, ast.Load()) for part in self.parts[name]]
                 node.iter = placed(node.iter, ast.Call(ast.Name("range", ast.Load()), bounds, []), with_end=True)
         return node
-
-
-def _fresh(wanted: str, taken: set[str]) -> str:
-    name = wanted
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name

@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lapwing.loopnest.normalisation.counted_loops import is_strict
+from lapwing.loopnest.normalisation.names import own_names
 from lapwing.syntax_places import placed
 
 _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
@@ -76,10 +77,8 @@ def rows_around(tree: ast.FunctionDef, meaning: Callable[[str], object]) -> froz
 
 def named_rows(tree: ast.FunctionDef, meaning: Callable[[str], object]) -> Rows:
     """The rows of numbers that names stand for in all of a function: local ones, and those around it."""
-    stored = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    own = stored | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
     found: dict[str, ast.List | ast.Tuple] = {}
-    for name in sorted(_looked_at(tree) - own):
+    for name in sorted(_looked_at(tree) - own_names(tree)):
         row = _row_of(meaning(name))
         if row is not None and _is_only_read(name, row, tree, 0) and not _may_be_changed_by_calls(name, tree, meaning):
             found[name] = row
@@ -187,8 +186,7 @@ class _Unrolling(ast.NodeTransformer):
     def __init__(self, rows: Rows, tree: ast.FunctionDef, meaning: Callable[[str], object]) -> None:
         self.rows = rows
         self.copies = 1
-        own = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        own |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+        own = own_names(tree)
         self.builtins = {name for name, its in _BUILTINS.items() if name not in own and meaning(name) is its}
         self.reads = _reads(tree.body)
 

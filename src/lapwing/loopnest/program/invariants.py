@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lapwing.loopnest.frontend.expressions import subscripts
+from lapwing.loopnest.normalisation.names import fresh_name
 from lapwing.loopnest.program.surroundings import Control
 
 _SIGNS = {"%": " mod ", "+": " plus ", "-": " minus ", "*": " times ", "//": " over ", "/": " over "}
@@ -248,12 +249,3 @@ def _identifier(text: str) -> str:
         text = text.replace(sign, word)
     name = "_".join(part.strip("_") for part in re.findall(r"\w+", text))
     return name if name.isidentifier() and not keyword.iskeyword(name) else f"value_{name}"
-
-
-def fresh_name(wanted: str, taken: set[str]) -> str:
-    """A name that nothing has yet, and now has."""
-    name, number = wanted, 2
-    while name in taken:
-        name, number = f"{wanted}_{number}", number + 1
-    taken.add(name)
-    return name

@@ -20,7 +20,8 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lapwing.loopnest.program.invariants import Lifted, fresh_name, lifted
+from lapwing.loopnest.normalisation.names import fresh_name
+from lapwing.loopnest.program.invariants import Lifted, lifted
 from lapwing.loopnest.program.liveness import exposed_reads, first_reads, live_before
 from lapwing.loopnest.program.names import bound_names
 from lapwing.loopnest.program.surroundings import Around, Code, Control

@@ -26,10 +26,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lapwing.errors import RefusedError
+from lapwing.loopnest import ir
 from lapwing.loopnest.analysis import NestAnalysis
 from lapwing.loopnest.frontend.parser import parse
 from lapwing.loopnest.frontend.statements import does_nothing
-from lapwing.loopnest.program.invariants import fresh_name
+from lapwing.loopnest.normalisation.names import fresh_name, is_range
 from lapwing.loopnest.program.names import bound_names
 from lapwing.loopnest.program.outlining import outline
 from lapwing.loopnest.program.surroundings import Around, Code, Control
@@ -85,7 +86,7 @@ def sweeps_of(
     body = [s for s in body if not _sets_unused(s, body)]
     if not body or statement.orelse or not all(any(s is region for region in regions) for s in body):
         return None
-    if not isinstance(statement.target, ast.Name) or not _is_range(statement.iter):
+    if not isinstance(statement.target, ast.Name) or not is_range(statement.iter):
         return None
     if around.live_after(statement) & bound_names([statement]) - set(exchanged):
         return None
@@ -217,15 +218,11 @@ def _once(around: Around, region: ast.For, control: Control, name: str) -> _Phas
     index = fresh_name("once", {*around.locals, *given, *(n.id for n in ast.walk(tree) if isinstance(n, ast.Name))})
     over = ast.Call(ast.Name("range", ast.Load()), [ast.Constant(1)], [])
     tree.body[position] = ast.For(ast.Name(index, ast.Store()), over, [tree.body[position]], [])
-    placed(region, tree, with_end=True)
-    function = Code.of(tree, around.source.function).function(defaults=False)
-    source = FunctionSource(function, around.source.file, around.source.first, around.source.lines, tree)
-    try:
-        loops = parse(source)
-        fits = NestAnalysis(loops).skew is None
-    except RefusedError:
+    parsed = _parsed(around, placed(region, tree, with_end=True))
+    if parsed is None:
         return None
-    if not fits or loops.sweep_depth != 1 or loops.loop_names[0] != index or loops.returns != outlined.outputs:
+    source, loops = parsed
+    if loops.sweep_depth != 1 or loops.loop_names[0] != index or loops.returns != outlined.outputs:
         return None
     starts = {s.targets[0].id: s.value.id for s in tree.body[:position] if _is_copy(s)}  # type: ignore[attr-defined]
     if not starts.keys() >= set(outlined.outputs):
@@ -288,18 +285,25 @@ def _phase(
     loop = ast.For(ast.Name(sweep.target.id, ast.Store()), over, tree.body, [])
     tree.body = [ast.copy_location(loop, sweep)]
     tree.args.args = [ast.arg(n) for n in given]
-    placed(sweep, tree, with_end=True)
+    parsed = _parsed(around, placed(sweep, tree, with_end=True))
+    if parsed is None:
+        return None
+    source, loops = parsed
+    is_sweep = loops.sweep_depth >= 1 and loops.loop_names[0] == sweep.target.id and bool(loops.space_loops)
+    if not is_sweep or loops.accumulators:
+        return None
+    return source, {n: ast.copy_location(value, sweep) for n, value in given.items()}
+
+
+def _parsed(around: Around, tree: ast.FunctionDef) -> tuple[FunctionSource, ir.LoopNest] | None:
+    """A function that was made for a phase, as a nest that can be tiled as it is; None where it is none."""
     function = Code.of(tree, around.source.function).function(defaults=False)
     source = FunctionSource(function, around.source.file, around.source.first, around.source.lines, tree)
     try:
         loops = parse(source)
-        fits = NestAnalysis(loops).skew is None
+        return (source, loops) if NestAnalysis(loops).skew is None else None
     except RefusedError:
         return None
-    is_sweep = loops.sweep_depth >= 1 and loops.loop_names[0] == sweep.target.id and bool(loops.space_loops)
-    if not (fits and is_sweep and not loops.accumulators):
-        return None
-    return source, {n: ast.copy_location(value, sweep) for n, value in given.items()}
 
 
 def _exchanged(statement: ast.stmt) -> tuple[str, ...]:
@@ -318,7 +322,3 @@ def _sets_unused(statement: ast.stmt, body: Sequence[ast.stmt]) -> bool:
     reads = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
     names = _constant_names(statement)
     return bool(names) and not names & reads
-
-
-def _is_range(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range"

@@ -1,0 +1,47 @@
+"""The names in a function whose syntax tree is changed: all of them, its own, and those that always stand for the same."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+
+from lapwing.loopnest.inlining.helpers import stored_names
+
+
+def argument_names(tree: ast.FunctionDef) -> set[str]:
+    return {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+
+
+def own_names(tree: ast.FunctionDef) -> set[str]:
+    """The arguments, and what statements assign."""
+    return argument_names(tree) | stored_names(tree.body)
+
+
+def all_names(tree: ast.FunctionDef) -> set[str]:
+    """Those that stand anywhere in the function: new ones must be others."""
+    return argument_names(tree) | {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def names_set_once(tree: ast.FunctionDef) -> set[str]:
+    """Arguments that nothing assigns to, and names that one assignment sets, outside of all loops."""
+    stores = Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    stores.update(argument_names(tree))
+    first = stored_names([statement for statement in tree.body if isinstance(statement, ast.Assign)])
+    return {name for name in first | argument_names(tree) if stores[name] == 1}
+
+
+def fresh_name(wanted: str, taken: set[str]) -> str:
+    """A name that nothing has yet, and now has."""
+    name, number = wanted, 2
+    while name in taken:
+        name, number = f"{wanted}_{number}", number + 1
+    taken.add(name)
+    return name
+
+
+def is_range(node: ast.expr) -> bool:
+    """Whether it is a call of what goes by the name of range."""
+    match node:
+        case ast.Call(func=ast.Name(id="range"), args=[_, *_]):
+            return True
+    return False
