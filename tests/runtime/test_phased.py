@@ -191,6 +191,70 @@ def test_one_process_leaves_arrays_as_they_were_where_a_loop_raises() -> None:
     assert all(np.array_equal(kept[name], values[name]) for name in "uv")
 
 
+@lw.nest
+def walls(u, steps):
+    n, m = u.shape
+    for t in range(steps):
+        for i in range(1, n - 1):
+            for j in range(1, m - 1):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
+        for j in range(m):
+            u[0, j] = 0.5 * u[0, j]
+            u[n - 1, j] = u[0, j] + 1.0
+
+
+@lw.nest
+def frame(u, v, steps):
+    n, m = u.shape
+    for t in range(steps):
+        for j in range(m):
+            u[0, j] = 0.5 * u[0, j]
+            u[1, j] = 0.5 * u[1, j] + v[1, j]
+            u[n - 1, j] = u[0, j] + 1.0
+        for i in range(1, n - 1):
+            for j in range(1, m - 1):
+                v[i, j] = 0.25 * (u[i - 1, j] + v[i - 1, j] + u[i, j - 1] + u[i, j + 1] + u[i + 1, j])
+        for i in range(n):
+            u[i, 0] = 0.5 * u[i, 1]
+            u[i, m - 1] = u[i, m - 2] + v[i, 1]
+        for i in range(1, n - 1):
+            for j in range(1, m - 1):
+                u[i, j] = 0.25 * (v[i - 1, j] + u[i, j - 1] + v[i + 1, j] + v[i, j - 1] + v[i, j + 1])
+
+
+@lw.nest
+def table(F, d):
+    n, m = F.shape
+    for i in range(n):
+        F[i, 0] = -d * i
+    for j in range(m):
+        F[0, j] = -d * j
+    for i in range(1, n):
+        for j in range(1, m):
+            F[i, j] = max(F[i - 1, j - 1] + (i + j) % 3, F[i - 1, j] - d, F[i, j - 1] - d)
+
+
+@scenario
+def phases_that_write_some_rows() -> None:
+    """Blocks of all heights: ranks have different parts of the axes that these loops do not go along."""
+    for engine in ENGINES:
+        for shape in [(3, 3), (3, 4), (4, 3), (5, 9), (9, 5)]:
+            u = np.random.default_rng(0).random(shape)
+            v = 3.0 * u
+            a, b = u.copy(), v.copy()
+            frame.using(engine=engine)(u, v, 2)
+            frame.python(a, b, 2)
+            assert u.tobytes() == a.tobytes(), (engine, shape)
+            assert v.tobytes() == b.tobytes(), (engine, shape)
+            walls.using(engine=engine)(u, 3)
+            walls.python(a, 3)
+            assert u.tobytes() == a.tobytes(), (engine, shape)
+            F, G = np.zeros(shape, int), np.zeros(shape, int)
+            table.using(engine=engine)(F, 4)
+            table.python(G, 4)
+            assert F.tobytes() == G.tobytes(), (engine, shape)
+
+
 @cache
 def played(ranks: int) -> subprocess.CompletedProcess[str]:
     """All scenarios in turn: to start ranks takes longer than most of them."""
@@ -212,24 +276,6 @@ def test_scenario(name: str, ranks: int) -> None:
     assert done.stdout.count(f"done {name}\n") == ranks, done.stderr[-3000:]
 
 
-if __name__ == "__main__":
-    for name, play in SCENARIOS.items():
-        play()
-        os.write(sys.stdout.fileno(), f"done {name}\n".encode())  # in one piece: ranks share it
-
-
-@lw.nest
-def walls(u, steps):
-    n, m = u.shape
-    for t in range(steps):
-        for i in range(1, n - 1):
-            for j in range(1, m - 1):
-                u[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
-        for j in range(m):
-            u[0, j] = 0.5 * u[0, j]
-            u[n - 1, j] = u[0, j] + 1.0
-
-
 @pytest.mark.parametrize("shape", [(5, 4), (5, 3), (4, 9), (9, 4)])
 def test_a_phase_that_writes_two_rows(shape: tuple[int, int]) -> None:
     """Rows too short for lanes are copied, and brought back as far as they are written."""
@@ -238,3 +284,9 @@ def test_a_phase_that_writes_two_rows(shape: tuple[int, int]) -> None:
     walls(u, 3)
     walls.python(v, 3)
     assert u.tobytes() == v.tobytes()
+
+
+if __name__ == "__main__":
+    for name, play in SCENARIOS.items():
+        play()
+        os.write(sys.stdout.fileno(), f"done {name}\n".encode())  # in one piece: ranks share it

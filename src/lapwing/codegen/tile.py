@@ -13,6 +13,7 @@ the layout of arrays are as ever.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -310,10 +311,13 @@ class _TileWriter(ModuleWriter):
         tile = "const lw_tile *tile, " if self._has_local_axes else ""
         yield f"static lw_box elements_of({tile}int32_t face, const lw_box *box) {{"
         yield "    lw_box elements = *box;"
+        ranges = [list(self._element_ranges(face)) for face in self.faces]
+        for text in self.scalar_declarations(" ".join(itertools.chain(*itertools.chain(*ranges)))):
+            yield f"    {text}"
         yield "    switch (face) {"
-        for number, face in enumerate(self.faces):
+        for number, (face, of_axes) in enumerate(zip(self.faces, ranges, strict=True)):
             yield f"        case {number}: /* {face.text} */"
-            for axis, (low, high) in enumerate(self._element_ranges(face)):
+            for axis, (low, high) in enumerate(of_axes):
                 yield f"            elements.lo[{axis}] = {low};"
                 yield f"            elements.hi[{axis}] = {high};"
             yield "            break;"
@@ -398,9 +402,12 @@ class _TileWriter(ModuleWriter):
         return next(s.target for s in self.nest.stores if (s.target.array, s.target.text) == (face.array, face.text))
 
     def _element_ranges(self, face: Face) -> Iterator[tuple[str, str]]:
-        """Per axis, the elements a box of iterations writes; all along local axes."""
-        position = [a.name for a in self.bound.arrays].index(face.array)
+        """Per axis, the elements a box of iterations writes; all along local axes where the face has no place there."""
+        position, places = [a.name for a in self.bound.arrays].index(face.array), dict(face.places)
         for axis, k in enumerate(self.bound.loops_of_axes(face.array)):
+            if axis in places:
+                yield self.affine(places[axis]), self.affine(places[axis] + 1)
+                continue
             if k is None:
                 yield "0", f"tile->arrays[{position}].shape[{axis}]"
                 continue

@@ -35,7 +35,7 @@ from lapwing.runtime.runner import Runner, carry_out_on_first, native_options
 from lapwing.runtime.streaming import DiskTables, StreamedArray
 from lapwing.runtime.tuning import Place, Tuning
 from lapwing.runtime.workspace import Workspace
-from lapwing.tiling.faces import Faces, faces_of
+from lapwing.tiling.faces import Face, Faces, faces_of
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.partition import Range
 from lapwing.tiling.skewing import skewed_nest
@@ -376,5 +376,9 @@ def _blocks(plan: Plan) -> list[tuple[Range, ...]]:
 
 
 @lru_cache(maxsize=64)
-def tile_library(bound: BoundNest, form: InnerForm, announce: native.Announce) -> ctypes.CDLL:
-    return native.build_tile(tile_source(bound, faces_of(bound), form), announce, f"the tile of {bound.nest.name}")
+def tile_library(
+    bound: BoundNest, form: InnerForm, announce: native.Announce, faces: Sequence[Face] | None = None
+) -> ctypes.CDLL:
+    """The tile, of the nest's own faces where none are given."""
+    source = tile_source(bound, faces_of(bound) if faces is None else faces, form)
+    return native.build_tile(source, announce, f"the tile of {bound.nest.name}")

@@ -121,7 +121,7 @@ def run_phases_on_ranks(
 def _libraries(plan: PhasedPlan, announce: native.Announce) -> list[ctypes.CDLL]:
     """The tile of every phase."""
     phases = zip(plan.distribution.phased.phases, plan.forms, strict=True)
-    return [tile_library(bound, form, announce) for bound, form in phases]
+    return [tile_library(bound, form, announce, plan.faces.faces(k)) for k, (bound, form) in enumerate(phases)]
 
 
 def _runner(

@@ -31,13 +31,15 @@ Box = tuple[Range, ...]
 @dataclass(frozen=True)
 class Face:
     """Elements of ``array`` written at ``offsets`` (per loop, None where the array is not indexed by that loop), all along its
-    local axes. ``itemsize``: the bytes of those that one iteration stands for."""
+    local axes, but for those that have their one index in ``places``. ``itemsize``: the bytes of those that one iteration stands
+    for."""
 
     array: str
     offsets: tuple[int | None, ...]
     itemsize: int
     text: str
     line: int
+    places: tuple[tuple[int, Affine], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -334,6 +336,28 @@ def faces_of(bound: BoundNest) -> tuple[Face, ...]:
         itemsize = bound.array(target.array).itemsize * bound.local_volume(target.array)
         found.setdefault((target.array, offsets), Face(target.array, offsets, itemsize, target.text, target.line))
     return tuple(found.values())
+
+
+def faces_at_places(bound: BoundNest) -> tuple[Face, ...]:
+    """The faces of a nest, each with the axes along which all its stores are at one place: of them it carries no more."""
+    found = []
+    for face in faces_of(bound):
+        stores = [s.target for s in bound.nest.stores if is_of(face, bound, s.target)]
+        shape, itemsize, places = bound.array(face.array).shape, face.itemsize, []
+        for axis, loop in enumerate(bound.nest.axis_loops[face.array]):
+            indices = {target.affine[axis] for target in stores}
+            index = indices.pop() if len(indices) == 1 else None
+            counted = any((target, axis) in bound.wraps or (target, axis) in bound.looked_up for target in stores)
+            if loop is None and index is not None and index.names <= bound.symbols.keys() and not counted:
+                places.append((axis, index))
+                itemsize //= shape[axis]
+        found.append(replace(face, itemsize=itemsize, places=tuple(places)))
+    return tuple(found)
+
+
+def is_of(face: Face, bound: BoundNest, target: ir.Access) -> bool:
+    """Whether a store writes elements of a face."""
+    return target.array == face.array and loop_offsets(bound, target) == face.offsets
 
 
 def touched_offsets(bound: BoundNest) -> dict[str, tuple[tuple[int, ...], ...]]:

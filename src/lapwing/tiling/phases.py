@@ -20,7 +20,7 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.phased_nest import PhasedNest
 from lapwing.tiling.boxes import Box, coalesced, common, intersection, volume, without
 from lapwing.tiling.distribution import Distribution, Reach, reach
-from lapwing.tiling.faces import Channel, Face, Message, Part, faces_of, flow_vectors, in_order, loop_offsets
+from lapwing.tiling.faces import Channel, Face, Message, Part, faces_at_places, flow_vectors, in_order, is_of
 from lapwing.tiling.needed import images, touched_box, touching
 from lapwing.tiling.partition import Range
 from lapwing.tiling.steps import PhaseTiling, Step, steps_of
@@ -258,10 +258,10 @@ class PhasedFaces:
 
     def _joined(self, phase: int, found: Sequence[tuple[Part, str, Box]]) -> list[tuple[Part, str, Box]]:
         """Parts of several steps as few of them."""
-        bound, joined = self.phased.phases[phase], []
+        joined = []
         for number, face in enumerate(self.faces(phase)):
             for box in coalesced(part.box for part, _, _ in found if part.face == number):
-                elements = _written(bound, self._targets[phase][number], box)
+                elements = self._carried(phase, number, box)
                 joined.append((Part(number, box, volume(box) * face.itemsize), face.array, elements))
         return joined
 
@@ -272,11 +272,11 @@ class PhasedFaces:
         bound, target = self.phased.phases[phase], self._targets[phase][number]
         block = self.distribution.block(phase, source)
         assert block is not None
-        for wanted in touching(bound, target, elements, block):
+        for wanted in touching(bound, target, self._along_local_axes(phase, number, elements), block):
             for step in self._steps_meeting(phase, source, wanted):
                 box = intersection(self.phase_steps(phase, source)[step].box, wanted)
                 if box is not None:
-                    yield step, Part(number, box, volume(box) * face.itemsize), _written(bound, target, box)
+                    yield step, Part(number, box, volume(box) * face.itemsize), self._carried(phase, number, box)
 
     def _needed(
         self,
@@ -358,26 +358,33 @@ class PhasedFaces:
 
     @cached_property
     def _faces(self) -> tuple[tuple[Face, ...], ...]:
-        return tuple(faces_of(bound) for bound in self.phased.phases)
+        return tuple(faces_at_places(bound) for bound in self.phased.phases)
 
     @cached_property
     def _targets(self) -> tuple[tuple[ir.Access, ...], ...]:
         """Per phase and face, an access that writes it."""
         return tuple(
-            tuple(
-                next(
-                    s.target
-                    for s in bound.nest.stores
-                    if s.target.array == face.array and loop_offsets(bound, s.target) == face.offsets
-                )
-                for face in faces
-            )
+            tuple(next(s.target for s in bound.nest.stores if is_of(face, bound, s.target)) for face in faces)
             for bound, faces in zip(self.phased.phases, self._faces, strict=True)
         )
 
     def elements(self, phase: int, part: Part) -> Box:
         """The elements of a part of a message that carries faces of a phase."""
-        return _written(self.phased.phases[phase], self._targets[phase][part.face], part.box)
+        return self._carried(phase, part.face, part.box)
+
+    def _carried(self, phase: int, number: int, box: Box) -> Box:
+        """The smallest box around the elements that a message has of a face for a box of iterations."""
+        (elements,) = images(self.phased.phases[phase], self._targets[phase][number], box)
+        return self._along_local_axes(phase, number, elements)
+
+    def _along_local_axes(self, phase: int, number: int, elements: Box) -> Box:
+        """Elements with all that are beside them along local axes, but for those at one place of which a face is."""
+        bound, face = self.phased.phases[phase], self._faces[phase][number]
+        loops, shape, places = bound.nest.axis_loops[face.array], bound.array(face.array).shape, dict(face.places)
+        return tuple(
+            (0, extent) if loop is None and axis not in places else own
+            for axis, (own, loop, extent) in enumerate(zip(elements, loops, shape, strict=True))
+        )
 
     def touched(self, phase: int, rank: int, name: str) -> list[Box]:
         """The elements of an array that a rank's iterations of a phase touch."""
@@ -394,8 +401,8 @@ class PhasedFaces:
         bound, block = self.phased.phases[phase], self.distribution.block(phase, rank)
         if block is None:
             return []
-        pairs = zip(self._faces[phase], self._targets[phase], strict=True)
-        return coalesced(_written(bound, target, block) for face, target in pairs if face.array == name)
+        targets = dict.fromkeys(s.target for s in bound.nest.stores if s.target.array == name)
+        return coalesced(box for target in targets for box in images(bound, target, block))
 
     def needed_box(self, name: str, rank: int) -> Box:
         """The box around all elements of an array that a rank touches in any phase."""
@@ -434,10 +441,10 @@ class PhasedFaces:
     def rewrites(self, phase: int, rank: int) -> bool:
         """Whether the first step of a phase writes elements that messages of the step before it carry."""
         before = (self.first_step(phase, rank) or self.step_count(rank)) - 1
-        bound, box = self.phased.phases[phase], self.phase_steps(phase, rank)[0].box
+        box = self.phase_steps(phase, rank)[0].box
         if not volume(box):
             return False
-        written = [(t.array, _written(bound, t, box)) for t in self._targets[phase]]
+        written = [(face.array, self._carried(phase, number, box)) for number, face in enumerate(self.faces(phase))]
         for channel in self.outgoing(rank):
             for message in channel.messages:
                 for part in message.parts if message.made == before else ():
@@ -453,11 +460,3 @@ def _sorted(channels: Iterable[Channel]) -> tuple[Channel, ...]:
 
 def _boxes_of(reads: Sequence[_Reads], name: str) -> list[Box]:
     return [box for one in reads if one.array == name for box in one.boxes]
-
-
-def _written(bound: BoundNest, target: ir.Access, box: Box) -> Box:
-    """The smallest box around the elements that are stored to in a box of iterations, with all along local axes: messages carry
-    all of it, and other stores of the nest may be there."""
-    (elements,) = images(bound, target, box)
-    loops, shape = bound.nest.axis_loops[target.array], bound.array(target.array).shape
-    return tuple(part if loop is not None else (0, n) for part, loop, n in zip(elements, loops, shape, strict=True))
