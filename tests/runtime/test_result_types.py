@@ -70,3 +70,18 @@ def test_types(updates: dict[str, str], dtype: str, tmp_path: Path) -> None:
             assert found == outcome(nest.python, u, least), (key, values, least)
             tried += 1
     assert tried > 20
+
+
+@lw.nest
+def sum_of_some(u, total):
+    for i in range(u.shape[0]):
+        if u[i].real > 5:
+            total += u[i] / (3 - 1j)
+    return total
+
+
+@pytest.mark.parametrize("start", [0.5, 1, 1j, np.complex64(3)])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_a_complex_sum_of_nothing_is_what_it_began_with(start: complex, dtype: str) -> None:
+    for u in (np.zeros(3, dtype), np.array([1, 9 + 1j, 2], dtype)):
+        assert repr(sum_of_some(u, start)) == repr(sum_of_some.python(u, start))

@@ -81,7 +81,7 @@ class Reductions:
         ]
         self._starts = offsets
         self._initial = {
-            a.name: bound.parameters[a.name] for a in bound.body.accumulators if a.name in bound.parameters
+            a.result: bound.parameters[a.result] for a in bound.body.accumulators if a.result in bound.parameters
         }
 
     def merged(self, rows: Sequence[npt.NDArray[np.int64]]) -> dict[str, Any]:
