@@ -5,7 +5,7 @@
     core    nanoseconds a point of Jacobi with swapped arrays, FDTD, red-black Gauss-Seidel and SSOR on one core, in the cache
             and beyond, of Lapwing and of numba on the same function
     lab     the same on two hosts of the lab, one rank each, of so many rows that computing takes as long as transferring.
-            Needs root, and the lab: make lab-up HOSTS=2 RATE=200mbit
+            Needs root, and the lab: make lab-up HOSTS=2 RATE=50mbit
 
 All contenders take turns in every round; ratios are of times in the same round.
 """
@@ -33,7 +33,7 @@ PARTS = ("core", "lab")
 REPEAT, QUICK_REPEAT = 7, 2
 SIZES = {"in the cache": (260, 258, 200), "beyond it": (3000, 3002, 6)}  # rows, columns, steps
 QUICK_SIZES = {"in the cache": (20, 18, 4), "beyond it": (40, 34, 2)}
-COLUMNS, STEPS, FIRST_ROWS = 8192, 60, 512
+COLUMNS, STEPS, FIRST_ROWS = 1024, 60, 2560  # rows are the longer axis, so that they are cut
 BALANCE, CLOSE, TRIES = 1.03, 0.05, 4
 LIMIT_SECONDS = 1800
 

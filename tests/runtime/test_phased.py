@@ -22,7 +22,7 @@ import lapwing as lw
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import BuildError
 from lapwing.loopnest.binding.phased_nest import PhasedNest
-from lapwing.planner.phased import make_phased_plan
+from lapwing.planner.phased import dimensions_to_cut, make_phased_plan
 from lapwing.planner.plan import ENGINES
 from lapwing.runtime.mpi import communicator
 from lapwing.runtime.phased import PhasedOutcome, run_phases_alone, run_phases_on_ranks
@@ -232,6 +232,61 @@ def table(F, d):
     for i in range(1, n):
         for j in range(1, m):
             F[i, j] = max(F[i - 1, j - 1] + (i + j) % 3, F[i - 1, j] - d, F[i, j - 1] - d)
+
+
+@lw.nest
+def last_row(u, v, first, last):
+    for t in range(first, last):
+        for j in range(u.shape[1]):
+            u[u.shape[0] - 1, j] = 0.5 * u[u.shape[0] - 2, j] + t
+
+
+@lw.nest
+def second_row(u, v, first, last):
+    for t in range(first, last):
+        for j in range(u.shape[1]):
+            u[1, j] = 0.5 * u[0, j] + t + u[u.shape[0] - 1, j]
+
+
+@lw.nest
+def last_column(u, v, first, last):
+    for t in range(first, last):
+        for i in range(u.shape[0]):
+            u[i, u.shape[1] - 1] = 0.5 * u[i, u.shape[1] - 2] + t
+
+
+@lw.nest
+def sweep_down(u, v, first, last):
+    for t in range(first, last):
+        for i in range(1, u.shape[0]):
+            for j in range(1, u.shape[1]):
+                u[i, j] = 0.5 * u[i - 1, j - 1] + 0.25 * u[i, j - 1] + v[i, j]
+
+
+@scenario
+def elements_that_several_phases_write() -> None:
+    """One rank writes them in all phases, or their axis is not cut."""
+    comm, shape = communicator.world(), (5, 7)
+    random, grids = np.random.default_rng(1), 0
+    for nests in (
+        (second_row, last_column, sweep_down), (last_column, last_row, sweep_down), (sweep_down, last_row, second_row),
+        (sweep_down, last_column, last_row), (second_row, last_row, last_column), (sweep_down, last_row),
+    ):  # fmt: skip
+        arrays = {name: random.random(shape) for name in "uv"}
+        expected = {name: values.copy() for name, values in arrays.items()}
+        plain(expected, *nests)
+        program = phased(arrays, *nests)
+        cut = dimensions_to_cut(program)
+        for number in range(len(cut)):
+            grid = [comm.Get_size() if k == number else 1 for k in range(len(cut))]
+            found = {name: arrays[name].copy() for name in (array.name for array in program.arrays)}
+            plan = make_phased_plan(program, comm.Get_size(), ENGINES[grids % len(ENGINES)], grid)
+            run_phases_on_ranks(plan, on_rank_0(found), {}, comm, place_of(comm), None)
+            if comm.Get_rank() == 0:
+                names = [nest.python.__name__ for nest in nests]
+                assert all(np.array_equal(found[n], expected[n]) for n in found), (names, grid)
+            grids += 1
+    assert grids > 3
 
 
 @scenario

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from lapwing.errors import RefusedError
-from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.phased_nest import PhasedNest
 from lapwing.loopnest.dependences import Vector, inside_sweep
 from lapwing.planner.choose import MOST_RANKS, POINTS_A_TILE, default_tile
@@ -20,7 +19,6 @@ from lapwing.planner.inner import choice_by_rule
 from lapwing.planner.plan import ENGINES, SLICE_SECONDS
 from lapwing.schedule.pipeline import Engine
 from lapwing.tiling.distribution import Dimension, Distribution, dimensions, reach
-from lapwing.tiling.faces import faces_at_places
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.partition import balanced_cuts, factorisations, in_direction, weighted_cuts
 from lapwing.tiling.phases import PhasedFaces
@@ -78,23 +76,14 @@ class PhasedPlan:
 
 
 def dimensions_to_cut(phased: PhasedNest) -> tuple[Dimension, ...]:
-    """The dimensions that may be cut among ranks: no dependence inside a phase points backwards along them, and no phase writes
-    elements that may be anywhere along them."""
+    """The dimensions that may be cut among ranks: no dependence inside a phase points backwards along them, and every element is
+    written by one rank."""
     vectors = _vectors(phased)
     return tuple(
         dimension
         for dimension in dimensions(phased)
         if all(v[loop] >= 0 for phase, (loop, _) in dimension.loops.items() for v in vectors[phase])
-        and not any(_is_written_anywhere(bound, dimension) for bound in phased.phases)
-    )
-
-
-def _is_written_anywhere(bound: BoundNest, dimension: Dimension) -> bool:
-    """Whether messages of a phase would carry all along the dimension, of which ranks have parts of their own."""
-    return any(
-        bound.nest.axis_loops[face.array][axis] is None and axis not in dict(face.places)
-        for face in faces_at_places(bound)
-        if (axis := dimension.axes.get(face.array, (-1, 0))[0]) >= 0
+        and dimension.homes is not None
     )
 
 

@@ -9,7 +9,8 @@ little as possible has to be sent.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -19,6 +20,7 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.phased_nest import PhasedNest
 from lapwing.loopnest.pieces import Piece
 from lapwing.tiling.boxes import Box
+from lapwing.tiling.faces import faces_at_places
 from lapwing.tiling.partition import Range, coordinates_in, in_direction
 
 _Loop = tuple[int, int]  # of a phase, among its space loops
@@ -31,12 +33,14 @@ class Dimension:
     """Loops and axes that run along each other, at most one of each phase and array; what may be cut among ranks.
 
     loops: by phase, which space loop and its shift; axes: by array, which axis and its shift: coordinate = index + shift.
-    ``span`` holds the coordinates of all iterations.
+    ``span`` holds the coordinates of all iterations. homes: by phase without a loop along it, the coordinate of all it writes;
+    None where elements would be written by several ranks if it were cut.
     """
 
     loops: dict[int, tuple[int, int]]
     axes: dict[str, tuple[int, int]]
     span: Range
+    homes: dict[int, int] | None
 
     @property
     def extent(self) -> int:
@@ -66,8 +70,33 @@ def dimensions(phased: PhasedNest) -> tuple[Dimension, ...]:
         axes = {node[0]: (node[1], shift) for node, shift in group.shifts.items() if isinstance(node[0], str)}
         if loops:
             spans = [_span(phased.phases[phase], loop, shift) for phase, (loop, shift) in loops.items()]
-            found.append(Dimension(loops, axes, (min(low for low, _ in spans), max(high for _, high in spans))))
+            span = min(low for low, _ in spans), max(high for _, high in spans)
+            found.append(Dimension(loops, axes, span, _homes(phased, loops, axes, span)))
     return tuple(sorted(found, key=lambda dimension: min((loop, p) for p, (loop, _) in dimension.loops.items())))
+
+
+def _homes(
+    phased: PhasedNest, loops: Mapping[int, tuple[int, int]], axes: Mapping[str, tuple[int, int]], span: Range
+) -> dict[int, int] | None:
+    """By phase without a loop along a dimension the coordinate in its span that is nearest to all it writes; None where there is
+    none, or where a phase that has a loop writes beside it."""
+    low, high = span
+    homes: dict[int, int] = {}
+    for phase, bound in enumerate(phased.phases):
+        for face in faces_at_places(bound):
+            axis, shift = axes.get(face.array, (None, 0))
+            if phase in loops:
+                if axis is None or bound.loops_of_axes(face.array)[axis] != bound.nest.sweep_depth + loops[phase][0]:
+                    return None
+                continue
+            place = None if axis is None else dict(face.places).get(axis)
+            if axis is not None and place is None:
+                return None
+            coordinate = low if place is None else place.evaluate(bound.symbols) + shift
+            home = min(max(coordinate, low), max(low, high - 1))
+            if homes.setdefault(phase, home) != home:
+                return None
+    return homes
 
 
 def _span(bound: BoundNest, loop: int, shift: int) -> Range:
@@ -162,8 +191,8 @@ class _Alignment:
 @dataclass(frozen=True)
 class Distribution:
     """Blocks of a process grid: ``cuts`` holds, for every one of ``cut`` dimensions, the coordinates between ranks, the ends
-    of its span included. Ranks are numbered row by row. A phase without a loop along a dimension is done by the first of the
-    ranks there."""
+    of its span included. Ranks are numbered row by row. A phase without a loop along a dimension is done by the rank there that
+    has its home."""
 
     phased: PhasedNest
     cut: tuple[Dimension, ...]
@@ -198,7 +227,8 @@ class Distribution:
         ranges = list(bound.domain.box[bound.nest.sweep_depth :])
         for dimension, cuts, coordinate in zip(self.cut, self.cuts, self.coordinates(rank), strict=True):
             if phase not in dimension.loops:
-                if coordinate:
+                home = (dimension.homes or {}).get(phase, cuts[0])
+                if coordinate != min(max(bisect_right(cuts, home) - 1, 0), len(cuts) - 2):
                     return None
                 continue
             loop, shift = dimension.loops[phase]
