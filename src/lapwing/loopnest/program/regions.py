@@ -67,6 +67,12 @@ class Found:
     refused: list[tuple[ast.stmt, tuple[Refusal, ...]]] = field(default_factory=list)
     sweeps: list[Sweeps] = field(default_factory=list)
 
+    def add(self, other: Found) -> None:
+        self.regions += other.regions
+        self.interpreted += other.interpreted
+        self.refused += other.refused
+        self.sweeps += other.sweeps
+
 
 def choose_regions(around: Around) -> Found:
     """The regions of a function, in the order of its text, and what of its loops is none."""
@@ -84,16 +90,20 @@ class _Choice:
             if isinstance(statement, ast.For | ast.While):
                 inner = self._loop(statement, control, number)
             else:
-                inner = self.block([*_statements_in(statement)], control, number)
+                inner = self._blocks_of(statement, control, number)
             number += len(inner.regions)
-            found.regions += inner.regions
-            found.interpreted += inner.interpreted
-            found.refused += inner.refused
-            found.sweeps += inner.sweeps
+            found.add(inner)
         tiled = [region for region in found.regions if not region.loops.is_sequential]
-        own = [r.statement for r in tiled if any(r.statement is s for s in statements)]
+        own = [region for region in tiled if any(region.statement is s for s in statements)]
         if len(own) > 1:
-            found.sweeps += runs_of(self.around, statements, own, control, tiled[0].name)
+            found.sweeps += runs_of(self.around, statements, [r.statement for r in own], control, own[0].name)
+        return found
+
+    def _blocks_of(self, statement: ast.stmt, control: Control, number: int) -> Found:
+        """What is directly inside of a statement, block by block: of branches only one is done."""
+        found = Found()
+        for block in _blocks_in(statement):
+            found.add(self.block(block, control, number + len(found.regions)))
         return found
 
     def _loop(self, statement: ast.For | ast.While, control: Control, number: int) -> Found:
@@ -103,7 +113,7 @@ class _Choice:
             if region is not None:
                 return Found([region])
         within = _inside(statement, control)
-        inner = self.block([*_statements_in(statement)], within, number)
+        inner = self._blocks_of(statement, within, number)
         if any(not region.loops.is_sequential and self._is_alike(region, within) for region in inner.regions):
             if isinstance(statement, ast.For) and (sweeps := self._sweeps(statement, inner, within)) is not None:
                 inner.sweeps = [sweeps]
@@ -174,14 +184,14 @@ def _is_worth_calls(outlined: Outlined, loops: ir.LoopNest, control: Control) ->
     return not (outlined.rows | (passed & control.indices))
 
 
-def _statements_in(statement: ast.stmt) -> Iterator[ast.stmt]:
-    """The statements directly inside of one, of all its blocks."""
+def _blocks_in(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """The blocks directly inside of a statement."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return
     for block in BLOCKS:
-        yield from getattr(statement, block, ())
+        yield getattr(statement, block, [])
     for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
-        yield from part.body
+        yield part.body
 
 
 def _inside(statement: ast.For | ast.While, control: Control) -> Control:
