@@ -47,7 +47,7 @@ class Meanings:
 
     def __init__(self, source: FunctionSource) -> None:
         inlined = source.inlined
-        trees = (source.tree,) if source.outlined is not None else (source.written, source.tree)
+        trees = (source.tree,) if source.outlined is not None else (source.parsed, source.written, source.tree)
         paths = [path for tree in trees for path in _paths(tree)] + [(name,) for name in sorted(source.rows_around)]
         self._parts = [_Named(source.function, paths)]
         for helper, tree in inlined.helpers:

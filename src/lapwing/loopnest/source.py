@@ -17,11 +17,13 @@ from typing import Any
 
 from lapwing.errors import Refusal, RefusedError
 from lapwing.loopnest.inlining.inliner import Inlined, inlined, meaning
+from lapwing.loopnest.normalisation.aggregates import with_scalars
 from lapwing.loopnest.normalisation.boundary_loops import with_boundary_loops
+from lapwing.loopnest.normalisation.comprehensions import expanded
 from lapwing.loopnest.normalisation.counted_loops import Counted, counted
 from lapwing.loopnest.normalisation.depth import is_deep
 from lapwing.loopnest.normalisation.range_variables import with_ranges
-from lapwing.loopnest.normalisation.tuple_loops import rows_around, unrolled
+from lapwing.loopnest.normalisation.tuple_loops import rows_around, selected, unrolled, with_displays
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +80,10 @@ class FunctionSource:
     @cached_property
     def inlined(self) -> Inlined:
         """The syntax tree with helpers inlined as they are when first asked for. Raises RefusedError as ``tree`` does."""
-        return Inlined(self.outlined) if self.outlined is not None else inlined(self.written, self.function, _tree_of)
+        if self.outlined is not None:
+            return Inlined(self.outlined)
+        found = inlined(self.written, self.function, _tree_of)
+        return replace(found, tree=selected(found.tree)) if found.helpers else found
 
     def read_again(self) -> FunctionSource:
         """The same, with helpers inlined as they are by now."""
@@ -89,7 +94,8 @@ class FunctionSource:
         """The syntax tree with calls of helpers. Raises RefusedError as ``tree`` does."""
         if is_deep(self.parsed):
             return self.parsed
-        return with_boundary_loops(with_ranges(unrolled(self.parsed, self._meaning)))
+        unrolling = unrolled(expanded(self.parsed, self._meaning), self._meaning)
+        return with_boundary_loops(with_ranges(with_scalars(unrolling, self._meaning)))
 
     @property
     def rows_around(self) -> frozenset[str]:
@@ -150,7 +156,7 @@ def _tree_of(function: Callable[..., Any]) -> ast.FunctionDef:
     """The syntax tree of a helper. Raises ValueError where there is none, with the reason as a clause."""
     try:
         source = FunctionSource.of(function)
-        tree = source.written
+        tree = with_displays(source.written, source._meaning)
     except RefusedError:
         raise ValueError("its source cannot be read, or another decorator is above it") from None
     if not _is_compiled_to(source.parsed, function):

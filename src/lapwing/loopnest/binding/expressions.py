@@ -7,6 +7,7 @@ Operations on such a value are accepted where every possible type gives the same
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -509,6 +510,8 @@ class ExpressionLowering(ComplexLowering):
             for other in arguments[1:]:
                 result = self._extremum(function, result, other, line)
             return result
+        if function == "sum":
+            return self._sum(arguments, line)
         argument = arguments[0]
         if function in ("real", "imag"):
             return self._part(function, argument, line)
@@ -538,6 +541,15 @@ class ExpressionLowering(ComplexLowering):
         if has_complex(argument) and dtype not in (*PARTS, "bool"):
             self._refuse(line, f"{function} of a complex number", _REAL_FUNCTION)
         return Value(self._assign(argument, dtype, line, function), frozenset({ScalarType(dtype)}))
+
+    def _sum(self, terms: list[Value], line: int) -> Value:
+        """sum((a, b, c)), which adds from the left; since 3.12 Python's own floats with their rounding errors."""
+        result = terms[0]
+        for term in terms[1:]:
+            result = self._binary("+", result, term, line)
+            if sys.version_info >= (3, 12) and result.types & {PY_FLOAT, PY_COMPLEX}:
+                self._refuse(line, "sum of Python's floats", "write its terms out: a + b + c")
+        return result
 
     def _extremum(self, function: str, a: Value, b: Value, line: int) -> Value:
         test = self._compare("<" if function == "min" else ">", b, a, line).code

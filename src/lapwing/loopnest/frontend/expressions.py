@@ -264,6 +264,8 @@ class ExpressionParser:
                 return ir.Call(method, (self.expression(value),), line=node.lineno)
         function = self.resolve(node.func)
         name = canonical_name(function) if function is not None else None
+        if function is sum and (terms := _terms(node)) is not None:
+            return ir.Call("sum", tuple(self.expressions(*terms)), line=node.lineno)
         if name is None:
             self._refuse_call(node, function)
         if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
@@ -444,6 +446,16 @@ def subscripts(node: ast.Subscript) -> tuple[str | None, list[ast.expr]]:
             array, before = subscripts(outer)
             return array, before + elements
     return None, elements
+
+
+def _terms(node: ast.Call) -> list[ast.expr] | None:
+    """What a sum of a display adds up, from where it starts; None of any other call."""
+    match node:
+        case ast.Call(args=[ast.Tuple(elts=terms) | ast.List(elts=terms), *start], keywords=[]) if len(
+            start
+        ) <= 1 and not any(isinstance(term, ast.Starred) for term in terms):
+            return [*(start or [ast.copy_location(ast.Constant(0), node)]), *terms]
+    return None
 
 
 def _folded(symbol: str, a: ir.Expression, b: ir.Expression, line: int) -> ir.Constant | None:

@@ -1,0 +1,131 @@
+"""Small functions, each for a construct as people write it, with what makes their arguments; all are accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Case = tuple[Callable[..., Any], Callable[[], dict[str, Any]]]
+CASES: dict[str, Case] = {}
+
+
+def case(**arguments: Callable[[], Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A function, and what makes each of its arguments."""
+
+    def noted(function: Callable[..., Any]) -> Callable[..., Any]:
+        CASES[function.__name__] = function, lambda: {name: make() for name, make in arguments.items()}
+        return function
+
+    return noted
+
+
+def grid(*shape: int, seed: int = 0) -> Callable[[], np.ndarray]:
+    return lambda: np.random.default_rng(seed).random(shape)
+
+
+def integers(low: int, high: int, *shape: int, dtype: str = "int64") -> Callable[[], np.ndarray]:
+    return lambda: np.random.default_rng(3).integers(low, high, shape).astype(dtype)
+
+
+WEIGHTS = [0.5, 0.25, 0.125, -2.0]
+STEPS = [(0, 1), (-1, 0), (1, 1)]
+
+
+# -- small sequences of scalars ------------------------------------------------------------------------------------------
+
+
+@case(u=integers(0, 2, 9, 11), out=integers(0, 1, 9, 11))
+def ring_of_neighbours(u, out):
+    for i in range(1, u.shape[0] - 1):
+        for j in range(1, u.shape[1] - 1):
+            p2, p3, p4 = u[i - 1, j], u[i - 1, j + 1], u[i, j + 1]
+            ring = [p2, p3, p4, u[i + 1, j], p2]
+            turns = 0
+            for p, q in zip(ring, ring[1:]):
+                if p == 0 and q == 1:
+                    turns += 1
+            for k in range(4):
+                if ring[k] == 1 and ring[k + 1] == 0:
+                    turns += 10
+            out[i, j] = turns + 100 * sum(ring) + 1000 * max(ring) + len(ring) + min(ring[0], ring[-1])
+
+
+@case(u=grid(9, 11), out=grid(9, 11, seed=1))
+def sums_of_comprehensions(u, out):
+    for i in range(1, u.shape[0] - 1):
+        for j in range(1, u.shape[1] - 1):
+            total = sum(u[i + k, j] for k in range(-1, 2))
+            total += sum([w * u[i + di, j + dj] for w, (di, dj) in zip(WEIGHTS, STEPS)], 0.5)
+            low = min(u[i + di, j + dj] for di, dj in STEPS)
+            out[i, j] = total * low + max(abs(u[i, j + k]) for k in (-1, 1))
+
+
+@case(u=integers(0, 3, 9, 11), out=integers(0, 1, 9, 11))
+def any_and_all_of_neighbours(u, out):
+    for i in range(1, u.shape[0] - 1):
+        for j in range(1, u.shape[1] - 1):
+            near = any(u[i + di, j + dj] == 2 for di in (-1, 0, 1) for dj in (-1, 0, 1) if (di, dj) != (0, 0))
+            full = all(u[i + d, j] for d in (-1, 0, 1))
+            odd = any([u[i, j] == 1, u[i - 1, j] == 1])
+            out[i, j] = (1 if near else 0) + (2 if full else 0) + (4 if odd else 0)
+
+
+@case(u=grid(40), out=grid(40, seed=1))
+def values_of_a_stencil(u, out):
+    n = u.shape[0]
+    for i in range(n):
+        v = [0.5 * u[(i + k) % n] for k in (-2, -1, 0, 1, 2)]
+        a = [0.1 / (1.0 + v[0] ** 2), 0.6 / (1.0 + v[2] ** 2)]
+        a[1] = a[1] + a[0]
+        out[i] = (a[0] * v[1] + a[1] * v[3]) / sum(a)
+
+
+@case(u=grid(9, 11), out=grid(9, 11, seed=1))
+def window_that_moves(u, out):
+    for i in range(u.shape[0]):
+        last = [0.0, 0.0, 0.0]
+        for j in range(u.shape[1]):
+            last = [last[1], last[2], u[i, j]]
+            first, _, third = last
+            out[i, j] = max(last) - first + third
+
+
+@case(u=grid(9, 11), out=grid(9, 11, seed=1))
+def nested_table(u, out):
+    table = [[0.05, 0.2, 0.05], [0.2, -1.0, 0.2], [1 / 3, 2 / 3, 0.05]]
+    n, m = u.shape
+    for i in range(n):
+        for j in range(m):
+            s = 0.0
+            for di in range(-1, 2):
+                for dj in range(-1, 2):
+                    s += table[di + 1][dj + 1] * u[(i + di) % n, (j + dj) % m]
+            out[i, j] = s
+
+
+@case(u=grid(9, 11), out=grid(9, 11, seed=1))
+def loop_over_expressions(u, out):
+    for i in range(1, u.shape[0] - 1):
+        for j in range(u.shape[1]):
+            s = 0.0
+            for k, q in enumerate((u[i - 1, j], 0.5, u[i + 1, j])):
+                if q < 0.3:
+                    continue
+                s = s * 0.5 + q * k
+            out[i, j] = s
+
+
+def _weighted(k, x):
+    return WEIGHTS[k] * x + STEPS[k % 3][1]
+
+
+@case(u=grid(9, 11), out=grid(9, 11, seed=1))
+def table_in_a_helper(u, out):
+    for i in range(u.shape[0]):
+        for j in range(u.shape[1]):
+            s = 0.0
+            for k in range(4):
+                s += WEIGHTS[k] * _weighted(k, u[i, j])
+            out[i, j] = s
