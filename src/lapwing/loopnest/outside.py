@@ -53,6 +53,7 @@ class Meanings:
         for helper, tree in inlined.helpers:
             rows = [(name,) for name in sorted(FunctionSource.of(helper).rows_around)]
             self._parts.append(_Named(helper, [*_paths(tree), *_names(tree), *rows]))
+        self._helpers = [helper for helper, _ in inlined.helpers]
         self._values = self._now()
 
     @property
@@ -64,7 +65,10 @@ class Meanings:
         return all(map(_is_equal, self._values, now))
 
     def _now(self) -> list[Any]:
-        return [value for part in self._parts for value in part.values()]
+        values = [value for part in self._parts for value in part.values()]
+        for helper in self._helpers:
+            values += helper.__code__, helper.__defaults__, tuple((helper.__kwdefaults__ or {}).items())
+        return values
 
 
 class _Named:

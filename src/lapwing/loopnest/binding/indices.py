@@ -182,6 +182,14 @@ class _Check:
         reached = domain.range_of(fixed, guards)
         if reached is None:
             return
+        if axis in access.from_end and reached[0] < 0:
+            self.refusals.note(
+                access.line,
+                f"{access.text}: index {axis + 1} counts {extent - reached[0]} from the end, but {access.array} has {extent} "
+                f"elements along axis {axis}",
+                "the plain loop raises IndexError: enlarge the array",
+            )
+            return
         if reached[0] >= 0 and reached[1] < extent:
             self.from_start.add((access, axis))
         elif -extent <= reached[0] and reached[1] < 0 and self._is_whole(access.array, axis):

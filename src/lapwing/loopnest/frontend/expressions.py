@@ -319,6 +319,7 @@ class ExpressionParser:
             tuple(self.expressions(*elements)),
             tuple(self.affine(e) for e in elements),
             self.source.text(node),
+            tuple(axis for axis, e in enumerate(elements) if getattr(e, "counted_from_end", False)),
             line=node.lineno,
         )
 

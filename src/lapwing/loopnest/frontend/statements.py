@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -403,11 +404,13 @@ def bound_names(statement: ast.stmt) -> set[str]:
 
 def _as_load(node: ast.expr) -> ast.expr:
     """The same target read instead of written, for augmented assignments and access parsing."""
-    copy = ast.parse(ast.unparse(node), mode="eval").body
-    for part in ast.walk(copy):
+    loaded = copy.deepcopy(node)
+    if isinstance(loaded, ast.Name | ast.Subscript | ast.Attribute):
+        loaded.ctx = ast.Load()
+    for part in ast.walk(loaded):
         if isinstance(part, ast.expr):
             ast.copy_location(part, node)
-    return copy
+    return loaded
 
 
 def _may_be_array(value: ir.Expression, names: set[str]) -> bool:
