@@ -129,3 +129,99 @@ def table_in_a_helper(u, out):
             for k in range(4):
                 s += WEIGHTS[k] * _weighted(k, u[i, j])
             out[i, j] = s
+
+
+# -- scalars, rows and helpers -------------------------------------------------------------------------------------------
+
+
+@case(u=grid(9, 11), out=grid(9, 11, seed=1), steps=lambda: 3, option=lambda: 2)
+def set_under_one_option(u, out, steps, option):
+    for t in range(steps):
+        for i in range(u.shape[0]):
+            for j in range(u.shape[1]):
+                if option == 1:
+                    g = u[i, j] * 0.5
+                elif option == 2:
+                    g = u[i, j] ** 2
+                out[i, j] = g * t
+        for i in range(1, u.shape[0]):
+            for j in range(u.shape[1]):
+                u[i, j] += 0.5 * (out[i - 1, j] - out[i, j])
+
+
+def _all_near(u, table, i, j):
+    n, m = table.shape
+    for a in range(n):
+        for b in range(m):
+            if table[a, b] and not u[i + a - n // 2, j + b - m // 2]:
+                return False
+    return True
+
+
+def _first_above(u, i, limit):
+    k = 0
+    while k < u.shape[1]:
+        if u[i, k] > limit:
+            return k * 2
+        k += 1
+    return -1
+
+
+@case(u=integers(0, 2, 9, 11), out=integers(0, 1, 9, 11), table=integers(0, 2, 3, 3, dtype="uint8"))
+def helper_that_returns_from_its_loops(u, out, table):
+    for i in range(1, u.shape[0] - 1):
+        for j in range(1, u.shape[1] - 1):
+            out[i, j] = _all_near(u, table, i, j) + 10 * _first_above(u, i, j % 2)
+
+
+@case(grid=integers(0, 4, 8, 8), drops=integers(0, 8, 20, 2))
+def rows_as_a_stack(grid, drops):
+    n, m = grid.shape
+    stack = np.zeros((400, 2), dtype=int)
+    sizes = np.zeros(len(drops), dtype=int)
+    for k, (r, c) in enumerate(drops):
+        grid[r, c] += 1
+        stack[0] = r, c
+        top = 1
+        while top > 0:
+            top -= 1
+            i, j = stack[top]
+            if grid[i, j] < 4:
+                continue
+            grid[i, j] -= 4
+            sizes[k] += 1
+            for di, dj in ((-1, 0), (1, 0), (0, -1), (0, 1)):
+                if 0 <= i + di < n and 0 <= j + dj < m:
+                    grid[i + di, j + dj] += 1
+                    stack[top] = i + di, j + dj
+                    top += 1
+    return sizes
+
+
+@case(p=grid(20), root=integers(0, 1, 21, 21), e=grid(22, 22))
+def bounds_from_a_table(p, root, e):
+    n = p.shape[0]
+    for size in range(1, n + 1):
+        for i in range(1, n - size + 1):
+            j = i + size - 1
+            if size == 1:
+                low, high = i, i
+            else:
+                low, high = root[i, j - 1], root[i + 1, j]
+            best = 1e300
+            for r in range(low, high + 1):
+                t = e[i, r - 1] + e[r + 1, j] + p[j]
+                if t < best:
+                    best = t
+                    root[i, j] = r
+            e[i, j] = best
+
+
+@case(u=integers(0, 3, 9, 11), w=grid(9, 11), out=integers(0, 1, 9, 11))
+def truth_of_numbers(u, w, out):
+    for i in range(1, u.shape[0] - 1):
+        for j in range(u.shape[1]):
+            hit = False
+            for k in (-1, 1):
+                hit |= bool(u[i + k, j] and w[i, j] - 0.5)
+            out[i, j] = hit + 2 * (not (u[i, j] or w[i, j] > 0.9))

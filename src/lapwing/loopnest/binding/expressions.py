@@ -122,6 +122,8 @@ class ExpressionLowering(ComplexLowering):
                 yes, no = (self._convert(v.code, result.code.dtype, line) for v in joined)
                 may_run = is_speculable(yes) and is_speculable(no) and not guards_arm(node)
                 return Value(t.Select(yes.dtype, self._test(test), yes, no, may_run), result.types, result.interval)
+            case ir.Call(function="bool", arguments=(ir.Boolean() as inner,)):
+                return Value(self._test(inner), frozenset({PY_BOOL}), (0, 1))
             case ir.Call(function=function, arguments=arguments):
                 return self._call(function, self._operands(*arguments), line)
         raise AssertionError(node)
@@ -185,7 +187,7 @@ class ExpressionLowering(ComplexLowering):
         affine = self.around.subscript(access, axis)
         if affine is not None:
             return affine
-        index = self._lower(access.subscripts[axis])
+        index = self._index(access.subscripts[axis])
         if not all(k.is_integer for k in index.types):
             self._refuse(
                 access.line,
@@ -202,6 +204,16 @@ class ExpressionLowering(ComplexLowering):
                 "the plain loop raises IndexError here",
             )
         return t.LookupSubscript(self._convert(index.code, "int64", access.line), axis, trap, counts_from_end)
+
+    def _index(self, node: ir.Expression) -> Value:
+        """An index. One that goes beyond 64 bits by a number that is no index of any array's is outside, and stays so wrapped."""
+        match node:
+            case ir.Binary(
+                operator="+" | "-" as operator, left=left, right=ir.Constant(value=int() as by) as right
+            ) if abs(by) < 2**62:
+                a, b = self._operands(left, right)
+                return self._binary(operator, a, b, node.line, check_overflow=False)
+        return self._lower(node)
 
     def _test(self, node: ir.Expression) -> t.Typed:
         """A condition: only the truth of the value counts."""
@@ -512,6 +524,8 @@ class ExpressionLowering(ComplexLowering):
             return result
         if function == "sum":
             return self._sum(arguments, line)
+        if function == "element":
+            return self._element(arguments, line)
         argument = arguments[0]
         if function in ("real", "imag"):
             return self._part(function, argument, line)
@@ -541,6 +555,14 @@ class ExpressionLowering(ComplexLowering):
         if has_complex(argument) and dtype not in (*PARTS, "bool"):
             self._refuse(line, f"{function} of a complex number", _REAL_FUNCTION)
         return Value(self._assign(argument, dtype, line, function), frozenset({ScalarType(dtype)}))
+
+    def _element(self, values: list[Value], line: int) -> Value:
+        """The first of several numbers of which an array is made before they become elements of a row."""
+        kinds = [kind for value in values for kind in value.types]
+        for same in ("is_bool", "is_integer", "is_float", "is_complex"):
+            if all(getattr(kind, same) for kind in kinds):
+                return values[0]
+        self._refuse(line, "a row of numbers of several kinds", "set its elements one by one: x[k, 0] = a")
 
     def _sum(self, terms: list[Value], line: int) -> Value:
         """sum((a, b, c)), which adds from the left; since 3.12 Python's own floats with their rounding errors."""

@@ -142,7 +142,14 @@ class _Check:
 
     def look_at_unpacking(self, unpacking: Unpacking) -> None:
         shape = self.shapes.get(unpacking.array, ())
-        if unpacking.axis < len(shape) and shape[unpacking.axis] != unpacking.names:
+        if unpacking.axis is None:
+            if unpacking.array in self.shapes and len(shape) != unpacking.names:
+                self.refusals.note(
+                    unpacking.line,
+                    f"{unpacking.names} names take the shape of {unpacking.array}, which has {len(shape)} axes",
+                    "the plain loop raises ValueError: name as many as there are axes",
+                )
+        elif unpacking.axis < len(shape) and shape[unpacking.axis] != unpacking.names:
             self.refusals.note(
                 unpacking.line,
                 f"{unpacking.names} names take {shape[unpacking.axis]} elements of {unpacking.array}",

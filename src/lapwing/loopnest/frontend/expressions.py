@@ -16,6 +16,7 @@ import numpy as np
 from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
 from lapwing.loopnest.functions import SUPPORTED_TEXT, argument_counts, canonical_name, way_out
+from lapwing.loopnest.normalisation.counted_loops import Unpacking
 from lapwing.loopnest.refusals import Refusals, Stopped
 from lapwing.loopnest.source import FunctionSource
 
@@ -76,6 +77,7 @@ class ExpressionParser:
         self.refusals = refusals
         self.arrays: dict[str, None] = {}
         self.symbols: dict[str, ast.expr] = {}
+        self.unpackings: list[Unpacking] = []
 
     def expression(self, node: ast.expr) -> ir.Expression:
         line = node.lineno
@@ -298,8 +300,7 @@ class ExpressionParser:
             self.refuse(node, self.source.text(node), "index an array by its name: u[i, j]")
         if name in self.scope.refused:
             raise Stopped
-        known = name in self.scope.parameters or _is_numpy_array(self.scope.surroundings.get(name))
-        if not known or name in self.scope.temporaries:
+        if not self.is_array(name):
             self.refuse(
                 node,
                 f"{name} is indexed",
@@ -322,6 +323,11 @@ class ExpressionParser:
             tuple(axis for axis, e in enumerate(elements) if getattr(e, "counted_from_end", False)),
             line=node.lineno,
         )
+
+    def is_array(self, name: str) -> bool:
+        """Whether a name may stand for an array."""
+        known = name in self.scope.parameters or _is_numpy_array(self.scope.surroundings.get(name))
+        return known and name not in self.scope.temporaries
 
     # -- affine expressions and symbols --------------------------------------------------------------------------------
 

@@ -30,10 +30,11 @@ Item = ast.expr | tuple["Item", ...]
 
 @dataclass(frozen=True)
 class Unpacking:
-    """``a, b, c = x[k]``: an axis of an array must have as many elements as there are names."""
+    """``a, b, c = x[k]``: an axis of an array must have as many elements as there are names; None: as many axes, in
+    ``n, m = x.shape``."""
 
     array: str
-    axis: int
+    axis: int | None
     names: int
     line: int
 
