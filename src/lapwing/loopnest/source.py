@@ -24,6 +24,7 @@ from lapwing.loopnest.normalisation.counted_loops import Counted, counted
 from lapwing.loopnest.normalisation.depth import is_deep
 from lapwing.loopnest.normalisation.range_variables import with_ranges
 from lapwing.loopnest.normalisation.tuple_loops import rows_around, selected, unrolled, with_displays
+from lapwing.loopnest.normalisation.windows import with_windows
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +76,9 @@ class FunctionSource:
     @cached_property
     def counted(self) -> Counted:
         """What is compiled: the syntax tree with counted loops in the place of others. Raises RefusedError as ``tree`` does."""
-        return Counted(self.tree) if is_deep(self.tree) else counted(self.tree, self._meaning)
+        if is_deep(self.tree):
+            return Counted(self.tree)
+        return counted(with_windows(self.tree, self._meaning), self._meaning)
 
     @cached_property
     def inlined(self) -> Inlined:

@@ -225,3 +225,41 @@ def truth_of_numbers(u, w, out):
             for k in (-1, 1):
                 hit |= bool(u[i + k, j] and w[i, j] - 0.5)
             out[i, j] = hit + 2 * (not (u[i, j] or w[i, j] > 0.9))
+
+
+# -- windows -------------------------------------------------------------------------------------------------------------
+
+
+def with_nans(*shape: int) -> Callable[[], np.ndarray]:
+    def make() -> np.ndarray:
+        u = np.random.default_rng(7).random(shape) - 0.5
+        u[3, 4] = np.nan
+        return u
+
+    return make
+
+
+@case(u=with_nans(9, 12), out=grid(9, 12, seed=1))
+def extrema_of_windows(u, out):
+    for i in range(1, u.shape[0] - 1):
+        for j in range(2, u.shape[1] - 2):
+            w = u[i - 1 : i + 2, j - 2 : j + 3]
+            low = np.min(u[i, j - 1 : j + 2])
+            out[i, j] = w.max() - low + w[0, -1] + np.max(np.abs(u[i - 1 : i + 2, j] - u[i, j]))
+
+
+@case(u=integers(0, 3, 9, 12, dtype="uint8"), seen=integers(0, 2, 9, 12, dtype="bool"), out=integers(0, 1, 9, 12))
+def truths_and_sums_of_windows(u, seen, out):
+    for i in range(1, u.shape[0] - 1):
+        for j in range(1, u.shape[1] - 1):
+            total = np.sum(u[i - 1 : i + 2, j - 1 : j + 2]) + 100 * seen[i, j - 1 : j + 2].sum()
+            out[i, j] = total + 1000 * np.all(u[i - 1 : i + 2, j] < 2) + np.max(u[:2, j])
+            seen[i, j] = u[i, j] > 1 and not np.any(seen[i - 1, j - 1 : j + 2])
+
+
+@case(u=grid(9, 12), at=integers(1, 8, 9), out=grid(9, 12, seed=1))
+def windows_where_a_table_says(u, at, out):
+    for i in range(u.shape[0]):
+        k = at[i]
+        for j in range(u.shape[1]):
+            out[i, j] = np.max(u[k - 1 : k + 1, j])

@@ -106,7 +106,7 @@ def test_counting_from_the_end_of_a_short_array() -> None:
     assert equal(found, expected)
     with pytest.raises(IndexError):
         bounded.python(np.ones((1, 5)), 1)
-    with pytest.raises(lw.RefusedError, match="counts 2 from the end, but u has 1 elements"):
+    with pytest.raises(lw.RefusedError, match="reaches 1 before the start of u, which has 1 elements"):
         bounded(np.ones((1, 5)), 1)
 
 
@@ -123,3 +123,25 @@ def test_a_count_that_may_wrap() -> None:
     except lw.RefusedError:
         return
     assert equal(found, expected)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_window_that_reaches_beyond_the_array(first: int) -> None:
+    """In Python it is shorter, or empty."""
+
+    @lw.nest
+    def largest(u, out, at):
+        for i in range(u.shape[0] - 1):
+            k = at[i]
+            out[i] = np.max(u[k - 1:k + 2])  # fmt: skip
+
+    @lw.nest
+    def uniform(u, out, first):
+        for i in range(first, u.shape[0] - 1 + first):
+            out[i] = np.max(u[i - 1:i + 2])  # fmt: skip
+
+    u = np.arange(6.0)
+    with pytest.raises((lw.RefusedError, lw.RunError)):
+        largest(u, np.zeros(6), np.array([1, 2, 3, 4, 0 if first == 0 else 5, 1]))
+    with pytest.raises((lw.RefusedError, lw.RunError)):
+        uniform(u, np.zeros(6), first)

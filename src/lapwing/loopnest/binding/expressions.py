@@ -40,6 +40,7 @@ from lapwing.loopnest.binding.promotion import (  # fmt: skip
 from lapwing.loopnest.binding.values import Value, literal_of, truth
 from lapwing.loopnest.functions import (
     MATH_BINARY,
+    MATH_SCALES,
     MATH_TESTS,
     MATH_TO_INT,
     MATH_UNARY,
@@ -195,15 +196,20 @@ class ExpressionLowering(ComplexLowering):
                 "an index is an integer: write int(x), or a // b for a quotient",
             )
         extent = self.around.shapes[access.array][axis]
-        counts_from_end = index.extent[0] < 0
+        lowest = 0 if axis in access.from_end else -extent
+        counts_from_end = index.extent[0] < 0 and lowest < 0
         trap = None
-        if index.extent[0] < -extent or index.extent[1] >= extent:
+        if index.extent[0] < lowest or index.extent[1] >= extent:
             trap = self._trap(
                 access.line,
                 f"an index of {access.text} is outside axis {axis} of {access.array}, which has {extent} elements; "
                 "the plain loop raises IndexError here",
             )
-        return t.LookupSubscript(self._convert(index.code, "int64", access.line), axis, trap, counts_from_end)
+        code = self._convert(index.code, "int64", access.line)
+        if lowest == 0 and index.extent[0] < 0:
+            is_before = t.Operation("bool", "<", (code, literal_of("int64", 0)))
+            code = t.Select("int64", is_before, literal_of("int64", INT64_MIN), code, is_speculable(code))
+        return t.LookupSubscript(code, axis, trap, counts_from_end)
 
     def _index(self, node: ir.Expression) -> Value:
         """An index. One that goes beyond 64 bits by a number that is no index of any array's is outside, and stays so wrapped."""
@@ -524,6 +530,8 @@ class ExpressionLowering(ComplexLowering):
             return result
         if function == "sum":
             return self._sum(arguments, line)
+        if function == "integer sum":
+            return self._integer_sum(arguments, line)
         if function == "element":
             return self._element(arguments, line)
         argument = arguments[0]
@@ -555,6 +563,16 @@ class ExpressionLowering(ComplexLowering):
         if has_complex(argument) and dtype not in (*PARTS, "bool"):
             self._refuse(line, f"{function} of a complex number", _REAL_FUNCTION)
         return Value(self._assign(argument, dtype, line, function), frozenset({ScalarType(dtype)}))
+
+    def _integer_sum(self, terms: list[Value], line: int) -> Value:
+        """What numpy.sum gives of integers and bools, of 64 bits. Floats it adds in an order of its own."""
+        if any(kind.is_inexact for term in terms for kind in term.types):
+            self._refuse(line, "numpy.sum of floats, which are added in pairs,", "add them up in a loop: s += x")
+        kind = frozenset({ScalarType("int64")})
+        result, *others = (Value(self._convert(term.code, "int64", line), kind) for term in terms)
+        for other in others:
+            result = self._binary("+", result, other, line)
+        return result
 
     def _element(self, values: list[Value], line: int) -> Value:
         """The first of several numbers of which an array is made before they become elements of a row."""
@@ -600,8 +618,11 @@ class ExpressionLowering(ComplexLowering):
         if name in MATH_TESTS:
             operand = self._convert(arguments[0].code, "float64", line)
             return Value(t.Operation("bool", name, (operand,)), frozenset({PY_BOOL}), (0, 1))
-        assert name in MATH_UNARY or name in MATH_BINARY
         operands = tuple(self._convert(v.code, "float64", line) for v in arguments)
+        if name in MATH_SCALES:
+            by = literal_of("float64", MATH_SCALES[name])
+            return Value(t.Operation("float64", "*", (*operands, by)), frozenset({PY_FLOAT}))
+        assert name in MATH_UNARY or name in MATH_BINARY
         trap = None
         if name not in ("fabs", "copysign", "atan", "tanh", "erf", "erfc", "cbrt"):
             trap = self._trap(

@@ -192,9 +192,9 @@ class _Check:
         if axis in access.from_end and reached[0] < 0:
             self.refusals.note(
                 access.line,
-                f"{access.text}: index {axis + 1} counts {extent - reached[0]} from the end, but {access.array} has {extent} "
+                f"{access.text}: index {axis + 1} reaches {-reached[0]} before the start of {access.array}, which has {extent} "
                 f"elements along axis {axis}",
-                "the plain loop raises IndexError: enlarge the array",
+                "Shorten the loop's range or enlarge the array",
             )
             return
         if reached[0] >= 0 and reached[1] < extent:

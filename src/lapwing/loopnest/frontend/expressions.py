@@ -33,6 +33,7 @@ _NUMBERS = bool | int | float | complex
 _PARTS = ("real", "imag")  # attributes of numbers
 _CONJUGATES = ("conjugate", "conj")  # their methods
 MAX_AXES = 8  # LW_MAX_LOOPS of lapwing.h
+_REDUCING = {"max": "maximum", "min": "minimum", "any": "logical_or", "all": "logical_and"}
 _COMPARISON = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 _UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
 
@@ -259,6 +260,8 @@ class ExpressionParser:
             return self._symbol_parameter(node)
         if (constant := self._constant(node)) is not None:
             return ir.Constant(constant, line=node.lineno)
+        if (reduces := getattr(node, "reduces", None)) is not None:
+            return self._reduced(node, reduces)
         match node.func:
             case ast.Attribute(value=value, attr=method) if method in _CONJUGATES and not self._is_of_module(node.func):
                 if node.args or node.keywords:
@@ -276,6 +279,17 @@ class ExpressionParser:
         if len(node.args) < least or (most is not None and len(node.args) > most):
             self.refuse(node, self.source.text(node), f"{name} takes {least} argument{'s' if least > 1 else ''} here")
         return ir.Call(name, tuple(self.expressions(*node.args)), line=node.lineno)
+
+    def _reduced(self, node: ast.Call, name: str) -> ir.Expression:
+        """A reduction of the elements of a window (``windows``), as NumPy computes it."""
+        first, *others = self.expressions(*node.args)
+        if name == "sum":
+            return ir.Call("integer sum", (first, *others), line=node.lineno)
+        function = f"numpy.{_REDUCING[name]}"
+        result = first if others else ir.Call(function, (first, first), line=node.lineno)
+        for other in others:
+            result = ir.Call(function, (result, other), line=node.lineno)
+        return result
 
     def _refuse_call(self, node: ast.Call, function: Any) -> NoReturn:
         found = f"call of {self.source.text(node.func)}"
