@@ -34,7 +34,8 @@ class FunctionSource:
     ``lines`` is None where the source cannot be read. ``outlined`` is the syntax tree of a function that nobody wrote, but whose
     statements stand in these lines: ``function`` was made from it. ``sequential``: whether its loops are done in their own order
     on one rank; ``generic``: whether its integers may be any then, rather than those of one call. ``most_loops``: how many loops
-    may be cut into tiles, None for any number.
+    may be cut into tiles, None for any number. ``lists``: the parameters that were lists of Python's numbers and are passed as
+    arrays, with what their elements are (``binding.lists``).
     """
 
     function: Callable[..., Any]
@@ -45,6 +46,7 @@ class FunctionSource:
     sequential: bool = False
     generic: bool = False
     most_loops: int | None = None
+    lists: tuple[tuple[str, str], ...] = ()
 
     @staticmethod
     def of(function: Callable[..., Any]) -> FunctionSource:

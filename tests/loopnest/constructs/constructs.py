@@ -263,3 +263,58 @@ def windows_where_a_table_says(u, at, out):
         k = at[i]
         for j in range(u.shape[1]):
             out[i, j] = np.max(u[k - 1 : k + 1, j])
+
+
+# -- lists whose length the driver finds ---------------------------------------------------------------------------------
+
+
+@case(u=grid(12, 11), out=grid(12, 11, seed=1), radius=lambda: 2)
+def lists_of_offsets_and_weights(u, out, radius):
+    n, m = u.shape
+    offsets = [(dy, dx) for dy in range(-radius, radius + 1) for dx in range(-radius, radius + 1)]
+    weights = [np.exp(-(dy**2 + dx**2) / 4.5) for dy, dx in offsets]
+    for y in range(n):
+        for x in range(m):
+            num = 0.0
+            den = 0.0
+            for (dy, dx), w in zip(offsets, weights):
+                yy = min(max(y + dy, 0), n - 1)
+                xx = min(max(x + dx, 0), m - 1)
+                num += w * u[yy, xx]
+                den += w
+            out[y, x] = num / den
+
+
+@case(spins=lambda: np.random.default_rng(2).choice([-1, 1], (8, 8)), rnd=grid(3, 8, 8), beta=lambda: 0.44)
+def list_as_a_table(spins, rnd, beta):
+    size = spins.shape[0]
+    chance = [2.0 ** (-2 * beta * k) for k in range(5)]
+    energies = []
+    for s in range(rnd.shape[0]):
+        for i in range(size):
+            for j in range(size):
+                near = spins[(i + 1) % size, j] + spins[i - 1, j] + spins[i, (j + 1) % size] + spins[i, j - 1]
+                d = spins[i, j] * near
+                if d <= 0 or rnd[s, i, j] < chance[d]:
+                    spins[i, j] = -spins[i, j]
+        e = 0
+        for i in range(size):
+            for j in range(size):
+                e -= spins[i, j] * spins[i - 1, j]
+        energies.append(e)
+    return energies
+
+
+@case(u=lambda: np.random.default_rng(2).random((8, 9)).astype("float32"), factors=lambda: [0.1, 0.7, 1.3])
+def list_of_pythons_floats(u, factors):
+    """A float32 times a float of Python's stays one."""
+    total = 0
+    for k in range(len(factors)):
+        total += k
+    for i in range(u.shape[0]):
+        for j in range(u.shape[1]):
+            s = u[i, j]
+            for k in range(3):
+                s = s * factors[k] + factors[-1]
+            u[i, j] = s * total
+    return total

@@ -530,6 +530,9 @@ class ExpressionLowering(ComplexLowering):
             return result
         if function == "sum":
             return self._sum(arguments, line)
+        if function == "listed int":
+            bound = arguments[1].extent[1]
+            return Value(self._convert(arguments[0].code, "int64", line), frozenset({PY_INT}), (-bound, bound))
         if function == "integer sum":
             return self._integer_sum(arguments, line)
         if function == "element":

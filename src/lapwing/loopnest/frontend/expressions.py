@@ -79,6 +79,7 @@ class ExpressionParser:
         self.arrays: dict[str, None] = {}
         self.symbols: dict[str, ast.expr] = {}
         self.unpackings: list[Unpacking] = []
+        self.lists = {name: kind for name, kind in source.lists if kind}
 
     def expression(self, node: ast.expr) -> ir.Expression:
         line = node.lineno
@@ -89,12 +90,15 @@ class ExpressionParser:
                 return self._name(node, name)
             case ast.Attribute():
                 return self._attribute(node)
+            case ast.Subscript(value=ast.Name(id=name)) if name in self.lists:
+                return self._listed(node, self.lists[name])
             case ast.Subscript(value=ast.Name()):
                 return self.access(node)
             case ast.Subscript() if self._shape_symbol(node) is not None:
                 return self._symbol_parameter(node)
             case ast.Subscript(value=ast.Subscript()):
-                return self.access(node)
+                kind = self.lists.get(subscripts(node)[0] or "")
+                return self.access(node) if kind is None else self._listed(node, kind)
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() | complex() as number)) if (
                 type(number) is not bool
             ):
@@ -342,6 +346,14 @@ class ExpressionParser:
         """Whether a name may stand for an array."""
         known = name in self.scope.parameters or _is_numpy_array(self.scope.surroundings.get(name))
         return known and name not in self.scope.temporaries
+
+    def _listed(self, node: ast.expr, kind: str) -> ir.Expression:
+        """An element of what was a list, which is a number of Python's."""
+        access = self.access(node)
+        name, _, bits = kind.partition(" ")
+        if not bits:
+            return ir.Call(name, (access,), line=node.lineno)
+        return ir.Call("listed int", (access, ir.Constant(2 ** int(bits), line=node.lineno)), line=node.lineno)
 
     # -- affine expressions and symbols --------------------------------------------------------------------------------
 
