@@ -22,6 +22,8 @@ from lapwing.loopnest.normalisation.boundary_loops import with_boundary_loops
 from lapwing.loopnest.normalisation.comprehensions import expanded
 from lapwing.loopnest.normalisation.counted_loops import Counted, counted
 from lapwing.loopnest.normalisation.depth import is_deep
+from lapwing.loopnest.normalisation.loop_else import without_else
+from lapwing.loopnest.normalisation.made_arrays import with_made_arrays
 from lapwing.loopnest.normalisation.range_variables import with_ranges
 from lapwing.loopnest.normalisation.tuple_loops import rows_around, selected, unrolled, with_displays
 from lapwing.loopnest.normalisation.windows import with_windows
@@ -80,7 +82,7 @@ class FunctionSource:
         """What is compiled: the syntax tree with counted loops in the place of others. Raises RefusedError as ``tree`` does."""
         if is_deep(self.tree):
             return Counted(self.tree)
-        return counted(with_windows(self.tree, self._meaning), self._meaning)
+        return counted(without_else(with_windows(self.tree, self._meaning)), self._meaning)
 
     @cached_property
     def inlined(self) -> Inlined:
@@ -99,7 +101,8 @@ class FunctionSource:
         """The syntax tree with calls of helpers. Raises RefusedError as ``tree`` does."""
         if is_deep(self.parsed):
             return self.parsed
-        unrolling = unrolled(expanded(self.parsed, self._meaning), self._meaning)
+        made = with_made_arrays(self.parsed, self._meaning)
+        unrolling = unrolled(expanded(made, self._meaning), self._meaning)
         return with_boundary_loops(with_ranges(with_scalars(unrolling, self._meaning)))
 
     @property

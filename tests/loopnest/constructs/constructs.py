@@ -318,3 +318,45 @@ def list_of_pythons_floats(u, factors):
                 s = s * factors[k] + factors[-1]
             u[i, j] = s * total
     return total
+
+
+# -- loops ---------------------------------------------------------------------------------------------------------------
+
+
+@case(out=grid(9, 14), top=lambda: 1.25)
+def over_points_that_numpy_makes(out, top):
+    n, m = out.shape
+    inside = 0
+    for i, y in enumerate(np.linspace(-1.2, top, n)):
+        for j, x in enumerate(np.linspace(-2.2, 0.8, num=m)):
+            c = complex(x, y)
+            z = 0j
+            for k in range(20):
+                z = z * z + c
+                if abs(z) > 4:
+                    out[i, j] = k
+                    break
+            else:
+                out[i, j] = 20
+                inside += 1
+    return inside
+
+
+@case(u=integers(0, 5, 9, 11), out=integers(0, 1, 9, 11))
+def loops_with_an_else(u, out):
+    for i in range(u.shape[0]):
+        for j in range(u.shape[1]):
+            k = 0
+            while k < 4:
+                for m in range(3):
+                    if u[i, j] == k * m:
+                        break
+                else:
+                    k += 1
+                    continue
+                if k == 2:
+                    break
+                k += 2
+            else:
+                out[i, j] += 100
+            out[i, j] += k

@@ -72,7 +72,7 @@ def outline(
     if sequential:
         left_as_before = live_before([statement], frozenset(outputs)) & own
         before = _without_unset(around, statement, before | left_as_before, own)
-        earlier |= own & around.assigned_before(statement).perhaps
+        earlier |= (own & around.assigned_before(statement).perhaps) - first_reads(statement)
         perhaps = _scalars(statement, before & earlier) - around.assigned_before(statement).surely
     _check_names(around, statement, own - around.locals, left, before - earlier)
     carried = [name for name in _in_order(statement, before) if name in own | perhaps]
