@@ -12,7 +12,7 @@ import textwrap
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from lapwing.errors import Refusal, RefusedError
@@ -89,7 +89,7 @@ class FunctionSource:
         """The syntax tree with helpers inlined as they are when first asked for. Raises RefusedError as ``tree`` does."""
         if self.outlined is not None:
             return Inlined(self.outlined)
-        found = inlined(self.written, self.function, _tree_of)
+        found = inlined(self.written, self.function, partial(_tree_of, caller=self.parsed))
         return replace(found, tree=selected(found.tree)) if found.helpers else found
 
     def read_again(self) -> FunctionSource:
@@ -160,11 +160,12 @@ class FunctionSource:
         return text if "\n" not in text else text.splitlines()[0] + " …"
 
 
-def _tree_of(function: Callable[..., Any]) -> ast.FunctionDef:
-    """The syntax tree of a helper. Raises ValueError where there is none, with the reason as a clause."""
+def _tree_of(function: Callable[..., Any], caller: ast.FunctionDef) -> ast.FunctionDef:
+    """The syntax tree of a helper, to be inlined into a function. Raises ValueError where there is none, with the reason as a
+    clause."""
     try:
         source = FunctionSource.of(function)
-        tree = with_displays(source.written, source._meaning)
+        tree = with_displays(source.written, source._meaning, caller)
     except RefusedError:
         raise ValueError("its source cannot be read, or another decorator is above it") from None
     if not _is_compiled_to(source.parsed, function):

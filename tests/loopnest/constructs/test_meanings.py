@@ -145,3 +145,39 @@ def test_a_window_that_reaches_beyond_the_array(first: int) -> None:
         largest(u, np.zeros(6), np.array([1, 2, 3, 4, 0 if first == 0 else 5, 1]))
     with pytest.raises((lw.RefusedError, lw.RunError)):
         uniform(u, np.zeros(6), first)
+
+
+TABLE = [1.0, 2.0]
+
+
+def _from_table(k, x):
+    return TABLE[k] * x
+
+
+def test_a_table_that_changes() -> None:
+    """Between calls, or in the very call."""
+
+    @lw.nest
+    def scaled(u):
+        for i in range(u.shape[0]):
+            u[i] = _from_table(1, u[i])
+
+    @lw.nest
+    def changing(u):
+        TABLE[1] = TABLE[1] + 1.0
+        for i in range(u.shape[0]):
+            u[i] = _from_table(1, u[i])
+
+    for nest in (scaled, changing, scaled):
+        before = list(TABLE)
+        expected = np.arange(4.0)
+        nest.python(expected)
+        TABLE[:] = before
+        found = np.arange(4.0)
+        try:
+            nest(found)
+        except lw.RefusedError:
+            TABLE[1] += 0.5
+            continue
+        assert equal(found, expected)
+        TABLE[1] += 0.5

@@ -65,10 +65,16 @@ def known_sequences(tree: ast.FunctionDef, meaning: Callable[[str], object]) -> 
     return KnownSequences(rows, aggregates(tree, builtins, frozenset(rows)), builtins)
 
 
-def with_displays(tree: ast.FunctionDef, meaning: Callable[[str], object]) -> ast.FunctionDef:
+def with_displays(tree: ast.FunctionDef, meaning: Callable[[str], object], caller: ast.FunctionDef) -> ast.FunctionDef:
     """A function with displays in the place of names around it that stand for rows of numbers, where those are indexed: where it
-    is inlined the places may be known."""
-    rows = {name: row for name, row in named_rows(tree, meaning).items() if name in rows_around(tree, meaning)}
+    is inlined the places may be known. caller: the function that it is inlined into, and that may change rows meanwhile."""
+    rows = {
+        name: row
+        for name, row in named_rows(tree, meaning).items()
+        if name in rows_around(tree, meaning)
+        and _is_only_read(name, row, caller, 0)
+        and not _may_be_changed_by_calls(name, row, caller, meaning)
+    }
     if not rows:
         return tree
     new = _Displaying(rows).visit(copy.deepcopy(tree))
