@@ -360,3 +360,17 @@ def loops_with_an_else(u, out):
             else:
                 out[i, j] += 100
             out[i, j] += k
+
+
+@case(x=grid(9), y=grid(9, seed=1), n=lambda: 3)
+def nests_in_both_arms(x, y, n):
+    for i in range(1, len(x)):
+        x[i] = 0.25 * (x[i - 1] + x[i])
+    if n > 2:
+        for i in range(y.shape[0]):
+            y[i] = 0.5 * (y[i] + 1)
+    else:
+        for i in range(1, len(x)):
+            x[i] = 0.25 * (x[i - 1] + x[i])
+        n = max(n, y[1])
+    return n

@@ -84,7 +84,7 @@ class _Choice:
             if isinstance(statement, ast.For | ast.While):
                 inner = self._loop(statement, control, number)
             else:
-                inner = self.block([*_statements_in(statement)], control, number)
+                inner = self._inside(statement, control, number)
             number += len(inner.regions)
             found.regions += inner.regions
             found.interpreted += inner.interpreted
@@ -96,6 +96,17 @@ class _Choice:
             found.sweeps += runs_of(self.around, statements, own, control, tiled[0].name)
         return found
 
+    def _inside(self, statement: ast.stmt, control: Control, number: int) -> Found:
+        """What becomes of the loops in a statement's blocks, of which none stands behind another."""
+        found = Found()
+        for block in _blocks_in(statement):
+            inner = self.block(block, control, number + len(found.regions))
+            found.regions += inner.regions
+            found.interpreted += inner.interpreted
+            found.refused += inner.refused
+            found.sweeps += inner.sweeps
+        return found
+
     def _loop(self, statement: ast.For | ast.While, control: Control, number: int) -> Found:
         source, why = self.around.source, tuple[Refusal, ...]()
         if isinstance(statement, ast.For):
@@ -103,7 +114,7 @@ class _Choice:
             if region is not None:
                 return Found([region])
         within = _inside(statement, control)
-        inner = self.block([*_statements_in(statement)], within, number)
+        inner = self._inside(statement, within, number)
         if any(not region.loops.is_sequential and self._is_alike(region, within) for region in inner.regions):
             if isinstance(statement, ast.For) and (sweeps := self._sweeps(statement, inner, within)) is not None:
                 inner.sweeps = [sweeps]
@@ -174,14 +185,14 @@ def _is_worth_calls(outlined: Outlined, loops: ir.LoopNest, control: Control) ->
     return not (outlined.rows | (passed & control.indices))
 
 
-def _statements_in(statement: ast.stmt) -> Iterator[ast.stmt]:
-    """The statements directly inside of one, of all its blocks."""
+def _blocks_in(statement: ast.stmt) -> Iterator[Sequence[ast.stmt]]:
+    """The blocks of statements directly inside of one."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return
     for block in BLOCKS:
-        yield from getattr(statement, block, ())
+        yield getattr(statement, block, ())
     for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
-        yield from part.body
+        yield part.body
 
 
 def _inside(statement: ast.For | ast.While, control: Control) -> Control:
