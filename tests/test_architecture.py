@@ -167,6 +167,7 @@ def test_no_folder_is_too_full() -> None:
 # Folders of tests that mirror none of the package: what is in them, or whose tests they are.
 OF_THEIR_OWN = {
     "literature": "nests as the literature has them",
+    "loopnest/constructs": "constructs as people write them, from the text to ranks",
     "property": "random nests, on every engine, against the plain loop",
     "property/nests": "such nests, and the programs that run them",
     "property/programs": "random programs of several nests, random sequential regions",

@@ -256,6 +256,26 @@ def enumerated(u):
             line[j] += line[j - 1]
 
 
+@row(LOOPS, "over points that NumPy makes", "for i, y in enumerate(np.linspace(0.0, 1.0, n)):")
+def over_points(u):
+    n, m = u.shape
+    for i, y in enumerate(np.linspace(0.0, 1.0, n)):
+        for j in range(m):
+            u[i, j] = u[i, j] * y
+
+
+@row(LOOPS, "`else` of loops in the body", "else:")
+def with_an_else(u, count):
+    n, m = u.shape
+    for i in range(n):
+        for j in range(m):
+            for k in range(m):
+                if u[i, j] < u[i, k]:
+                    break
+            else:
+                count[i, j] = 1
+
+
 # -- statements ----------------------------------------------------------------------------------------------------------
 
 STATEMENTS = "Statements"
@@ -269,6 +289,46 @@ def temporaries(u, v):
             new = 0.5 * (u[i - 1, j] + u[i, j - 1])
             v[i, j] = new - u[i, j]
             u[i, j] = new
+
+
+@row(STATEMENTS, "small lists and tuples of scalars", "ring = [u[i - 1, j], v[i, j], u[i + 1, j]]")
+def small_list(u, v, w):
+    n, m = u.shape
+    for i in range(1, n - 1):
+        for j in range(m):
+            ring = [u[i - 1, j], v[i, j], u[i + 1, j]]
+            s = max(ring)
+            for p, q in zip(ring, ring[1:]):  # noqa: B905, RUF007
+                if p < q:
+                    s = s * 0.5 + q
+            w[i, j] = s + ring[0]
+
+
+@row(STATEMENTS, "`sum`, `any`, `all`, `min`, `max` of comprehensions", "sum(u[i + k, j] for k in (-1, 0, 1))")
+def comprehension(u, v, count):
+    n, m = u.shape
+    for i in range(1, n - 1):
+        for j in range(m):
+            v[i, j] = sum(u[i + k, j] for k in (-1, 0, 1))
+            if any(u[i + k, j] > 0.9 for k in (-1, 1)):
+                count[i, j] = 1
+
+
+@row(STATEMENTS, "NumPy's extrema and truths of small windows", "np.max(u[i - 1:i + 2, j - 1:j + 2])")
+def window(u, v):
+    n, m = u.shape
+    for i in range(1, n - 1):
+        for j in range(1, m - 1):
+            v[i, j] = np.max(u[i - 1:i + 2, j - 1:j + 2])  # fmt: skip
+
+
+@row(STATEMENTS, "rows of an array as tuples", "p, q, r, s, t = x[i, j]")
+def rows_as_tuples(u, v, x):
+    n, m = u.shape
+    for i in range(1, n):
+        for j in range(m):
+            p, q, r, s, t = x[i, j]
+            u[i, j] = u[i - 1, j] * p + v[i, j] * q + r * s * t
 
 
 @row(STATEMENTS, "augmented and tuple assignments, swaps", "lo, hi = hi, lo")
@@ -542,6 +602,18 @@ def alternating(u, omega, steps):
         omega = 1.0 / (1.0 - 0.1 * omega)
 
 
+@row(PROGRAMS, "lists of numbers that the driver makes", "weights = [0.5 ** abs(k) for k in range(-steps, steps + 1)]")
+def from_a_list(u, v, steps):
+    n, m = u.shape
+    weights = [0.5 ** abs(k) for k in range(-steps, steps + 1)]
+    for i in range(n):
+        for j in range(m):
+            s = 0.0
+            for k, w in enumerate(weights):
+                s += w * u[i, (j + k) % m]
+            v[i, j] = s
+
+
 @row(PROGRAMS, "NumPy on whole arrays, rows and slices", "u[0, :] = u[1, :]")
 def boundary(u, steps):
     n, m = u.shape
@@ -575,6 +647,21 @@ def helped(u, v):
     for i in range(1, n):
         for j in range(m):
             v[i, j] = _flux(u[i - 1, j], u[i, j])
+
+
+def _first(u, i, limit):
+    for k in range(u.shape[1]):
+        if u[i, k] > limit:
+            return k
+    return -1
+
+
+@row(FUNCTIONS, "helpers that return from their loops", "_first(u, i, v[i, j])")
+def searched(u, v, count):
+    n, m = u.shape
+    for i in range(n):
+        for j in range(m):
+            count[i, j] = _first(u, i, v[i, j])
 
 
 @row(FUNCTIONS, "`abs`, `min`, `max`, `math.exp`, `math.sqrt` and others", "math.exp(-u[i, j])")

@@ -23,7 +23,9 @@ HEAD = "import math\nimport numpy as np\nimport lapwing as lw\n\n@lw.nest\ndef n
 
 UNARY_LOOPS = """
     exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh cbrt
+    degrees radians deg2rad rad2deg
 """.split()
+BINARY_LOOPS = ("fmod", "logaddexp", "logaddexp2", "heaviside", "float_power", "nextafter")
 UNARY = ("floor", "ceil", "trunc", "rint", "sign", "square", "fabs", "isnan", "isinf", "isfinite", "logical_not")
 BINARY = (
     "maximum",
@@ -106,6 +108,8 @@ def random_numbers(dtype: str, seed: int) -> np.ndarray:
 def test_loops_of_numpy_on_random_numbers(dtype: str, tmp_path: Path) -> None:
     data = {"a": random_numbers(dtype, 1), "b": random_numbers(dtype, 2)}
     texts = [f"np.{name}(a[i])" for name in UNARY_LOOPS]
+    texts += [f"np.{name}(a[i], b[i])" for name in BINARY_LOOPS]
+    texts += ["np.reciprocal(a[i])", "math.degrees(a[i])", "math.radians(a[i])"]
     texts += ["np.arctan2(a[i], b[i])", "np.power(np.abs(a[i]), b[i])", "np.power(a[i], 2)", "np.power(a[i], 0.5)"]
     texts += ["np.power(a[i], b[i])", "np.hypot(a[i], b[i])", "np.exp(0.5) * a[i]", "np.exp(-np.square(a[i]))"]
     assert not check(texts, data, tmp_path)

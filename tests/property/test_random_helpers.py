@@ -51,11 +51,33 @@ class Writer:
                 lines += [f"    if {self.condition(names)}:", *("    " + line for line in body)]
                 if self.random.random() < 0.7:
                     lines.append(f"        return {self.expression(names, 1)}")
-            elif kind < 0.85:
+            elif kind < 0.8:
                 lines += [f"    if {self.condition(names)}:", f"        return {self.expression(names, 1)}"]
+            elif kind < 0.9 and level:
+                lines += self.loop(names)
             else:
                 lines.append(f"    a += {self.expression(names, 1)}")
         return lines, names
+
+    def loop(self, names: list[str]) -> list[str]:
+        """A loop that may return, from inside another one, too."""
+        index = self.random.choice(["k", "m"])
+        inside = [*names, f"{index} * 0.5"]
+        returned = [f"        if {self.condition(inside)}:", f"            return {self.expression(inside, 1)}"]
+        if self.random.random() < 0.4:
+            other = "m" if index == "k" else "k"
+            within = [*inside, f"{other} * 0.5"]
+            inner = [
+                f"        for {other} in range({self.random.randint(1, 2)}):",
+                f"            b = {self.expression(within, 1)}",
+            ]
+            inner += [
+                f"            if {self.condition(within)}:",
+                f"                return {self.expression(within, 1)}",
+            ]
+            returned = [*inner, *(returned if self.random.random() < 0.5 else [])]
+        first = [f"    for {index} in range({self.random.randint(1, 3)}):", f"        a = {self.expression(inside, 1)}"]
+        return [*first, *returned]
 
     def expression(self, names: list[str], level: int) -> str:
         kind = self.random.random() if level else 1.0

@@ -18,7 +18,7 @@ for call, way_out in (
     ("np.float16(u[i, j])", "Write numpy.float32(x)"),
     ("math.hypot(u[i, j], 1.0)", "Write numpy.hypot(x, y)"),
     ("math.nope(u[i, j])", "Supported are min, max"),
-    ("sum(u[i, k] for k in range(3))", "Write its terms out"),
+    ("sum(u[i, k] for k in range(j))", "Write its terms out"),
     ("helper(u[i, j])", "in a read-only array"),
     ("squareroot(u[i, j])", "Supported are min, max"),
     ("u.sum()", "Supported are min, max"),

@@ -155,7 +155,6 @@ for expression in (
     "b'a'",
     "None",
     "[1][0]",
-    "(1, 2)",
     "{1: 2}[1]",
     "lambda: 1",
     "[k for k in range(3)]",
@@ -169,6 +168,7 @@ for expression in (
         else ("in the loops", "Expressions are made of")
     )
     body(f"expression {expression}", f"u[i, j] = {expression}  # <-", *words)
+body("expression (1, 2)", "u[i, j] = (1, 2)  # <-", "u[i, j, 0] has 3 indices but u has 2 axes", "Index every axis")
 for expression in ("u[i, j] @ u[i, j]", "i << 2", "i >> 1"):
     body(f"operator {expression}", f"u[i, j] = {expression}  # <-", expression, "Supported operators are + -")
 body("operator @=", "u[i, j] @= u[i, j]  # <-", "u[i, j] @= u[i, j]", "Supported operators are + -")

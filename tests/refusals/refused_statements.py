@@ -117,7 +117,7 @@ body(
 )
 for expression, found, way_out in (
     ("u", "arrays u and v share memory", "Pass v.copy()"),
-    ("(1, 2)", "argument v of f_1 is tuple", "numpy.array(v"),
+    ("(1, 2.0)", "argument v of f_1 is tuple", "numpy.array(v"),
 ):
     body(
         f"an array made before: {expression}",

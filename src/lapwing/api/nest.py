@@ -48,6 +48,7 @@ class Nest(PlannedNest):
         self._program: tuple[ProgramOfNests, Meanings] | None = None
         self._problem: Callable[..., dict[str, Any]] | None = None
         self._origin: Nest = self
+        self._of_lists: dict[Any, Nest] = {}  # by what the elements of lists are that regions are called with
         self._told = False
         self.may_be_interpreted = False  # whether Python runs it where arguments keep it from being compiled
         self.why_in_order: tuple[str, ...] = ()  # what keeps the loops of a sequential region from being cut into tiles
@@ -89,6 +90,7 @@ class Nest(PlannedNest):
     def _forget(self) -> None:
         super()._forget()
         self._program = None
+        self._of_lists.clear()
         self.__dict__.pop("_dispatcher", None)
         self.__dict__.pop("_with_fewer_loops", None)
         self.__dict__.pop("_sequential_region", None)
@@ -183,6 +185,9 @@ class Nest(PlannedNest):
         Raises RefusedError for anything that would be refused by a run.
         """
         program = self.program
+        if program is None and (as_arrays := self.with_arrays(args, kwargs)) is not None:
+            found, arguments = as_arrays
+            return found.plan(**arguments, ranks=ranks)
         if program is None:
             try:
                 plan = super().plan(*args, ranks=ranks, **kwargs)
@@ -232,6 +237,23 @@ class Nest(PlannedNest):
         found = region.like(self)
         found.why_in_order = tuple(map(str, refused.refusals))
         return found
+
+    def with_arrays(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Nest, dict[str, Any]] | None:
+        """A region that takes arrays for the lists among its arguments, and what to call it with; None where there is none."""
+        if self.source.outlined is None or not any(type(v) in (list, tuple) for v in (*args, *kwargs.values())):
+            return None
+        from lapwing.loopnest.binding.lists import listed
+
+        arguments = self.arguments(*args, **kwargs)
+        if (found := listed(self.loops, arguments)) is None:
+            return None
+        origin = self._origin
+        region = origin._of_lists.get(found.kinds)
+        if region is None:
+            region = Nest(self.python, replace(self.source, lists=found.kinds))
+            region.why_in_order = origin.why_in_order
+            origin._of_lists[found.kinds] = region
+        return region.like(self), {**arguments, **found.arrays}
 
     def interpreted(self, refused: RefusedError) -> Callable[..., Any]:
         """The loops as Python runs them, which is said once."""
@@ -352,6 +374,14 @@ class Nest(PlannedNest):
             and len(origin._bound) > MOST_BINDINGS
         ):
             return origin._generic_region.like(self)(*args, **kwargs)
+        if (as_arrays := self.with_arrays(args, kwargs)) is not None:
+            found, arguments = as_arrays
+            try:
+                return found(**arguments)
+            except RefusedError as refused:
+                if self._origin.may_be_interpreted:
+                    return self.interpreted(refused)(*args, **kwargs)
+                raise
         try:
             return parsed[0].nest.returned(origin._dispatcher(self, args, kwargs))
         except RefusedError as refused:
@@ -371,6 +401,9 @@ class Nest(PlannedNest):
         """
         if (program := self.program) is not None:
             return program.run(self, self.arguments(*args, **kwargs), _MOST_EVENTS)
+        if (as_arrays := self.with_arrays(args, kwargs)) is not None:
+            found, arguments = as_arrays
+            return found.run(**arguments)
         from lapwing.api.calls.run import run
         from lapwing.runtime.execute import Measure
 

@@ -102,6 +102,14 @@ class _RegionCall:
         arguments = dict(zip(self._parameters, values, strict=True))
         if self._disk is not None:
             return self._disk.call(self._region, arguments, self._on_parts)
+        if (as_arrays := self._region.with_arrays(values, {})) is not None:
+            try:
+                return self._on_parts(*as_arrays)
+            except RefusedError as refused:
+                if not self._region.may_be_interpreted:
+                    raise
+                self._coherence.look(*values)
+                return self._region.interpreted(refused)(*values)
         likeness = self._region.likeness(values)
         region = None if likeness is None else self._checked.get(likeness)
         if region is not None:

@@ -15,6 +15,7 @@ MATH_UNARY = """
 """.split()
 MATH_BINARY = ["atan2", "pow", "fmod", "copysign"]
 MATH_TO_INT = ("floor", "ceil", "trunc")
+MATH_SCALES = {"degrees": 180.0 / math.pi, "radians": math.pi / 180.0}  # products with these numbers
 MATH_TESTS = ("isnan", "isinf", "isfinite")
 
 # NumPy's own code for these may differ from C's math library in the last bit: generated code calls NumPy's loops.
@@ -22,8 +23,9 @@ NUMPY_LOOPS = {
     name: 1
     for name in """
         exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh cbrt
+        degrees radians deg2rad rad2deg reciprocal
     """.split()
-} | {"arctan2": 2, "power": 2, "hypot": 2}
+} | dict.fromkeys("arctan2 power hypot fmod logaddexp logaddexp2 heaviside float_power nextafter".split(), 2)
 # The same of complex numbers, for which what follows it has no code of its own.
 NUMPY_COMPLEX_LOOPS = {"absolute": 1, "sqrt": 1, "sign": 1, "rint": 1, "multiply": 2, "divide": 2}
 NUMPY_TESTS = ("isnan", "isinf", "isfinite", "logical_and", "logical_or", "logical_not")
@@ -48,7 +50,9 @@ _SUPPORTED: dict[int, str] = {
     id(builtins.bool): "bool",
     id(builtins.round): "round",
 }
-_SUPPORTED.update({id(getattr(math, n)): f"math.{n}" for n in (*MATH_UNARY, *MATH_BINARY, *MATH_TO_INT, *MATH_TESTS)})
+_SUPPORTED.update(
+    {id(getattr(math, n)): f"math.{n}" for n in (*MATH_UNARY, *MATH_BINARY, *MATH_SCALES, *MATH_TO_INT, *MATH_TESTS)}
+)
 _SUPPORTED.update({id(getattr(np, n)): f"numpy.{n}" for n in (*NUMPY_LOOPS, *NUMPY_EXACT)})
 
 SUPPORTED_TEXT = (

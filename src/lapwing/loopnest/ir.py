@@ -47,12 +47,14 @@ class Temporary(Expression):
 
 @dataclass(frozen=True)
 class Access(Expression):
-    """One element of an array. ``affine`` holds, per axis, the subscript as an affine expression, or None for a look-up."""
+    """One element of an array. ``affine`` holds, per axis, the subscript as an affine expression, or None for a look-up.
+    ``from_end``: the axes along which the text counts from the end, and the subscript from the start."""
 
     array: str
     subscripts: tuple[Expression, ...]
     affine: tuple[Affine | None, ...]
     text: str = field(compare=False)
+    from_end: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

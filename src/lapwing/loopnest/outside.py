@@ -47,12 +47,13 @@ class Meanings:
 
     def __init__(self, source: FunctionSource) -> None:
         inlined = source.inlined
-        trees = (source.tree,) if source.outlined is not None else (source.written, source.tree)
+        trees = (source.tree,) if source.outlined is not None else (source.parsed, source.written, source.tree)
         paths = [path for tree in trees for path in _paths(tree)] + [(name,) for name in sorted(source.rows_around)]
         self._parts = [_Named(source.function, paths)]
         for helper, tree in inlined.helpers:
             rows = [(name,) for name in sorted(FunctionSource.of(helper).rows_around)]
             self._parts.append(_Named(helper, [*_paths(tree), *_names(tree), *rows]))
+        self._helpers = [helper for helper, _ in inlined.helpers]
         self._values = self._now()
 
     @property
@@ -64,7 +65,10 @@ class Meanings:
         return all(map(_is_equal, self._values, now))
 
     def _now(self) -> list[Any]:
-        return [value for part in self._parts for value in part.values()]
+        values = [value for part in self._parts for value in part.values()]
+        for helper in self._helpers:
+            values += helper.__code__, helper.__defaults__, tuple((helper.__kwdefaults__ or {}).items())
+        return values
 
 
 class _Named:

@@ -12,16 +12,21 @@ import textwrap
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from lapwing.errors import Refusal, RefusedError
 from lapwing.loopnest.inlining.inliner import Inlined, inlined, meaning
+from lapwing.loopnest.normalisation.aggregates import with_scalars
 from lapwing.loopnest.normalisation.boundary_loops import with_boundary_loops
+from lapwing.loopnest.normalisation.comprehensions import expanded
 from lapwing.loopnest.normalisation.counted_loops import Counted, counted
 from lapwing.loopnest.normalisation.depth import is_deep
+from lapwing.loopnest.normalisation.loop_else import without_else
+from lapwing.loopnest.normalisation.made_arrays import with_made_arrays
 from lapwing.loopnest.normalisation.range_variables import with_ranges
-from lapwing.loopnest.normalisation.tuple_loops import rows_around, unrolled
+from lapwing.loopnest.normalisation.tuple_loops import rows_around, selected, unrolled, with_displays
+from lapwing.loopnest.normalisation.windows import with_windows
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +36,8 @@ class FunctionSource:
     ``lines`` is None where the source cannot be read. ``outlined`` is the syntax tree of a function that nobody wrote, but whose
     statements stand in these lines: ``function`` was made from it. ``sequential``: whether its loops are done in their own order
     on one rank; ``generic``: whether its integers may be any then, rather than those of one call. ``most_loops``: how many loops
-    may be cut into tiles, None for any number.
+    may be cut into tiles, None for any number. ``lists``: the parameters that were lists of Python's numbers and are passed as
+    arrays, with what their elements are (``binding.lists``).
     """
 
     function: Callable[..., Any]
@@ -42,6 +48,7 @@ class FunctionSource:
     sequential: bool = False
     generic: bool = False
     most_loops: int | None = None
+    lists: tuple[tuple[str, str], ...] = ()
 
     @staticmethod
     def of(function: Callable[..., Any]) -> FunctionSource:
@@ -73,12 +80,17 @@ class FunctionSource:
     @cached_property
     def counted(self) -> Counted:
         """What is compiled: the syntax tree with counted loops in the place of others. Raises RefusedError as ``tree`` does."""
-        return Counted(self.tree) if is_deep(self.tree) else counted(self.tree, self._meaning)
+        if is_deep(self.tree):
+            return Counted(self.tree)
+        return counted(without_else(with_windows(self.tree, self._meaning)), self._meaning)
 
     @cached_property
     def inlined(self) -> Inlined:
         """The syntax tree with helpers inlined as they are when first asked for. Raises RefusedError as ``tree`` does."""
-        return Inlined(self.outlined) if self.outlined is not None else inlined(self.written, self.function, _tree_of)
+        if self.outlined is not None:
+            return Inlined(self.outlined)
+        found = inlined(self.written, self.function, partial(_tree_of, caller=self.parsed))
+        return replace(found, tree=selected(found.tree)) if found.helpers else found
 
     def read_again(self) -> FunctionSource:
         """The same, with helpers inlined as they are by now."""
@@ -89,7 +101,9 @@ class FunctionSource:
         """The syntax tree with calls of helpers. Raises RefusedError as ``tree`` does."""
         if is_deep(self.parsed):
             return self.parsed
-        return with_boundary_loops(with_ranges(unrolled(self.parsed, self._meaning)))
+        made = with_made_arrays(self.parsed, self._meaning)
+        unrolling = unrolled(expanded(made, self._meaning), self._meaning)
+        return with_boundary_loops(with_ranges(with_scalars(unrolling, self._meaning)))
 
     @property
     def rows_around(self) -> frozenset[str]:
@@ -146,11 +160,12 @@ class FunctionSource:
         return text if "\n" not in text else text.splitlines()[0] + " …"
 
 
-def _tree_of(function: Callable[..., Any]) -> ast.FunctionDef:
-    """The syntax tree of a helper. Raises ValueError where there is none, with the reason as a clause."""
+def _tree_of(function: Callable[..., Any], caller: ast.FunctionDef) -> ast.FunctionDef:
+    """The syntax tree of a helper, to be inlined into a function. Raises ValueError where there is none, with the reason as a
+    clause."""
     try:
         source = FunctionSource.of(function)
-        tree = source.written
+        tree = with_displays(source.written, source._meaning, caller)
     except RefusedError:
         raise ValueError("its source cannot be read, or another decorator is above it") from None
     if not _is_compiled_to(source.parsed, function):

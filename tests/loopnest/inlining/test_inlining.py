@@ -357,7 +357,8 @@ def from_a_loop(u, i):
     for k in range(3):
         if u[k] > 0:
             return u[k]
-    return 0.0
+    else:
+        return 0.0
 
 
 def again(x):
@@ -389,7 +390,7 @@ def calls_another(x):
         (writes, "u, i", "it writes to arrays"),
         (without_value, "u[i]", "it does not always return a value"),
         (unset, "u[i]", "y may have no value in it where it is read"),
-        (from_a_loop, "u, i", "it returns from inside a loop"),
+        (from_a_loop, "u, i", "its loops have an else"),
         (again, "u[i]", "it calls itself"),
         (prints, "u[i]", "it calls print"),
         (starred, "u[i]", "it takes any number of arguments"),
@@ -465,3 +466,27 @@ def test_python_s_own_statements_keep_their_calls() -> None:
 def test_the_function_is_untouched() -> None:
     nest = lw.nest(writes)
     assert nest.python is writes
+
+
+def first_positive(u, i):
+    for k in range(3):
+        for m in range(2):
+            if u[k + m] > i:
+                return u[k] * m
+    return -1.0
+
+
+def test_what_is_returned_from_a_loop_is_computed_after_it(tmp_path: Any) -> None:
+    path = tmp_path / "theirs.py"
+    path.write_text("def f(u, v, n):\n    for i in range(n):\n        v[i] = helper(u, i)\n")
+    names: dict[str, Any] = {"helper": first_positive}
+    exec(compile(path.read_text(), str(path), "exec"), names)
+    tree = ast.unparse(FunctionSource.of(names["f"]).tree.body[0])
+    assert tree == (
+        "for i in range(n):\n    first_positive_way_1_out = 0\n    for first_positive_k in range(3):\n"
+        "        for first_positive_m in range(2):\n            if u[first_positive_k + first_positive_m] > i:\n"
+        "                first_positive_way_1_out = 1\n                break\n"
+        "        if first_positive_way_1_out != 0:\n            break\n"
+        "    if first_positive_way_1_out == 1:\n        first_positive_result = u[first_positive_k] * first_positive_m\n"
+        "    else:\n        first_positive_result = -1.0\n    v[i] = first_positive_result"
+    )

@@ -7,6 +7,7 @@ Operations on such a value are accepted where every possible type gives the same
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,7 @@ from lapwing.loopnest.binding.promotion import (  # fmt: skip
 from lapwing.loopnest.binding.values import Value, literal_of, truth
 from lapwing.loopnest.functions import (
     MATH_BINARY,
+    MATH_SCALES,
     MATH_TESTS,
     MATH_TO_INT,
     MATH_UNARY,
@@ -121,6 +123,8 @@ class ExpressionLowering(ComplexLowering):
                 yes, no = (self._convert(v.code, result.code.dtype, line) for v in joined)
                 may_run = is_speculable(yes) and is_speculable(no) and not guards_arm(node)
                 return Value(t.Select(yes.dtype, self._test(test), yes, no, may_run), result.types, result.interval)
+            case ir.Call(function="bool", arguments=(ir.Boolean() as inner,)):
+                return Value(self._test(inner), frozenset({PY_BOOL}), (0, 1))
             case ir.Call(function=function, arguments=arguments):
                 return self._call(function, self._operands(*arguments), line)
         raise AssertionError(node)
@@ -184,7 +188,7 @@ class ExpressionLowering(ComplexLowering):
         affine = self.around.subscript(access, axis)
         if affine is not None:
             return affine
-        index = self._lower(access.subscripts[axis])
+        index = self._index(access.subscripts[axis])
         if not all(k.is_integer for k in index.types):
             self._refuse(
                 access.line,
@@ -192,15 +196,30 @@ class ExpressionLowering(ComplexLowering):
                 "an index is an integer: write int(x), or a // b for a quotient",
             )
         extent = self.around.shapes[access.array][axis]
-        counts_from_end = index.extent[0] < 0
+        lowest = 0 if axis in access.from_end else -extent
+        counts_from_end = index.extent[0] < 0 and lowest < 0
         trap = None
-        if index.extent[0] < -extent or index.extent[1] >= extent:
+        if index.extent[0] < lowest or index.extent[1] >= extent:
             trap = self._trap(
                 access.line,
                 f"an index of {access.text} is outside axis {axis} of {access.array}, which has {extent} elements; "
                 "the plain loop raises IndexError here",
             )
-        return t.LookupSubscript(self._convert(index.code, "int64", access.line), axis, trap, counts_from_end)
+        code = self._convert(index.code, "int64", access.line)
+        if lowest == 0 and index.extent[0] < 0:
+            is_before = t.Operation("bool", "<", (code, literal_of("int64", 0)))
+            code = t.Select("int64", is_before, literal_of("int64", INT64_MIN), code, is_speculable(code))
+        return t.LookupSubscript(code, axis, trap, counts_from_end)
+
+    def _index(self, node: ir.Expression) -> Value:
+        """An index. One that goes beyond 64 bits by a number that is no index of any array's is outside, and stays so wrapped."""
+        match node:
+            case ir.Binary(
+                operator="+" | "-" as operator, left=left, right=ir.Constant(value=int() as by) as right
+            ) if abs(by) < 2**62:
+                a, b = self._operands(left, right)
+                return self._binary(operator, a, b, node.line, check_overflow=False)
+        return self._lower(node)
 
     def _test(self, node: ir.Expression) -> t.Typed:
         """A condition: only the truth of the value counts."""
@@ -509,6 +528,15 @@ class ExpressionLowering(ComplexLowering):
             for other in arguments[1:]:
                 result = self._extremum(function, result, other, line)
             return result
+        if function == "sum":
+            return self._sum(arguments, line)
+        if function == "listed int":
+            bound = arguments[1].extent[1]
+            return Value(self._convert(arguments[0].code, "int64", line), frozenset({PY_INT}), (-bound, bound))
+        if function == "integer sum":
+            return self._integer_sum(arguments, line)
+        if function == "element":
+            return self._element(arguments, line)
         argument = arguments[0]
         if function in ("real", "imag"):
             return self._part(function, argument, line)
@@ -539,6 +567,33 @@ class ExpressionLowering(ComplexLowering):
             self._refuse(line, f"{function} of a complex number", _REAL_FUNCTION)
         return Value(self._assign(argument, dtype, line, function), frozenset({ScalarType(dtype)}))
 
+    def _integer_sum(self, terms: list[Value], line: int) -> Value:
+        """What numpy.sum gives of integers and bools, of 64 bits. Floats it adds in an order of its own."""
+        if any(kind.is_inexact for term in terms for kind in term.types):
+            self._refuse(line, "numpy.sum of floats, which are added in pairs,", "add them up in a loop: s += x")
+        kind = frozenset({ScalarType("int64")})
+        result, *others = (Value(self._convert(term.code, "int64", line), kind) for term in terms)
+        for other in others:
+            result = self._binary("+", result, other, line)
+        return result
+
+    def _element(self, values: list[Value], line: int) -> Value:
+        """The first of several numbers of which an array is made before they become elements of a row."""
+        kinds = [kind for value in values for kind in value.types]
+        for same in ("is_bool", "is_integer", "is_float", "is_complex"):
+            if all(getattr(kind, same) for kind in kinds):
+                return values[0]
+        self._refuse(line, "a row of numbers of several kinds", "set its elements one by one: x[k, 0] = a")
+
+    def _sum(self, terms: list[Value], line: int) -> Value:
+        """sum((a, b, c)), which adds from the left; since 3.12 Python's own floats with their rounding errors."""
+        result = terms[0]
+        for term in terms[1:]:
+            result = self._binary("+", result, term, line)
+            if sys.version_info >= (3, 12) and result.types & {PY_FLOAT, PY_COMPLEX}:
+                self._refuse(line, "sum of Python's floats", "write its terms out: a + b + c")
+        return result
+
     def _extremum(self, function: str, a: Value, b: Value, line: int) -> Value:
         test = self._compare("<" if function == "min" else ">", b, a, line).code
         joined = self._join([a, b], line)
@@ -566,8 +621,11 @@ class ExpressionLowering(ComplexLowering):
         if name in MATH_TESTS:
             operand = self._convert(arguments[0].code, "float64", line)
             return Value(t.Operation("bool", name, (operand,)), frozenset({PY_BOOL}), (0, 1))
-        assert name in MATH_UNARY or name in MATH_BINARY
         operands = tuple(self._convert(v.code, "float64", line) for v in arguments)
+        if name in MATH_SCALES:
+            by = literal_of("float64", MATH_SCALES[name])
+            return Value(t.Operation("float64", "*", (*operands, by)), frozenset({PY_FLOAT}))
+        assert name in MATH_UNARY or name in MATH_BINARY
         trap = None
         if name not in ("fabs", "copysign", "atan", "tanh", "erf", "erfc", "cbrt"):
             trap = self._trap(

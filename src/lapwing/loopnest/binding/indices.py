@@ -142,7 +142,14 @@ class _Check:
 
     def look_at_unpacking(self, unpacking: Unpacking) -> None:
         shape = self.shapes.get(unpacking.array, ())
-        if unpacking.axis < len(shape) and shape[unpacking.axis] != unpacking.names:
+        if unpacking.axis is None:
+            if unpacking.array in self.shapes and len(shape) != unpacking.names:
+                self.refusals.note(
+                    unpacking.line,
+                    f"{unpacking.names} names take the shape of {unpacking.array}, which has {len(shape)} axes",
+                    "the plain loop raises ValueError: name as many as there are axes",
+                )
+        elif unpacking.axis < len(shape) and shape[unpacking.axis] != unpacking.names:
             self.refusals.note(
                 unpacking.line,
                 f"{unpacking.names} names take {shape[unpacking.axis]} elements of {unpacking.array}",
@@ -181,6 +188,14 @@ class _Check:
             self._check_written_box(access, axis, domain.range_of(fixed))
         reached = domain.range_of(fixed, guards)
         if reached is None:
+            return
+        if axis in access.from_end and reached[0] < 0:
+            self.refusals.note(
+                access.line,
+                f"{access.text}: index {axis + 1} reaches {-reached[0]} before the start of {access.array}, which has {extent} "
+                f"elements along axis {axis}",
+                "Shorten the loop's range or enlarge the array",
+            )
             return
         if reached[0] >= 0 and reached[1] < extent:
             self.from_start.add((access, axis))

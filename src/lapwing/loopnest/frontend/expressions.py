@@ -16,6 +16,7 @@ import numpy as np
 from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
 from lapwing.loopnest.functions import SUPPORTED_TEXT, argument_counts, canonical_name, way_out
+from lapwing.loopnest.normalisation.counted_loops import Unpacking
 from lapwing.loopnest.refusals import Refusals, Stopped
 from lapwing.loopnest.source import FunctionSource
 
@@ -32,6 +33,7 @@ _NUMBERS = bool | int | float | complex
 _PARTS = ("real", "imag")  # attributes of numbers
 _CONJUGATES = ("conjugate", "conj")  # their methods
 MAX_AXES = 8  # LW_MAX_LOOPS of lapwing.h
+_REDUCING = {"max": "maximum", "min": "minimum", "any": "logical_or", "all": "logical_and"}
 _COMPARISON = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 _UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
 
@@ -76,6 +78,8 @@ class ExpressionParser:
         self.refusals = refusals
         self.arrays: dict[str, None] = {}
         self.symbols: dict[str, ast.expr] = {}
+        self.unpackings: list[Unpacking] = []
+        self.lists = {name: kind for name, kind in source.lists if kind}
 
     def expression(self, node: ast.expr) -> ir.Expression:
         line = node.lineno
@@ -86,12 +90,15 @@ class ExpressionParser:
                 return self._name(node, name)
             case ast.Attribute():
                 return self._attribute(node)
+            case ast.Subscript(value=ast.Name(id=name)) if name in self.lists:
+                return self._listed(node, self.lists[name])
             case ast.Subscript(value=ast.Name()):
                 return self.access(node)
             case ast.Subscript() if self._shape_symbol(node) is not None:
                 return self._symbol_parameter(node)
             case ast.Subscript(value=ast.Subscript()):
-                return self.access(node)
+                kind = self.lists.get(subscripts(node)[0] or "")
+                return self.access(node) if kind is None else self._listed(node, kind)
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() | complex() as number)) if (
                 type(number) is not bool
             ):
@@ -257,6 +264,8 @@ class ExpressionParser:
             return self._symbol_parameter(node)
         if (constant := self._constant(node)) is not None:
             return ir.Constant(constant, line=node.lineno)
+        if (reduces := getattr(node, "reduces", None)) is not None:
+            return self._reduced(node, reduces)
         match node.func:
             case ast.Attribute(value=value, attr=method) if method in _CONJUGATES and not self._is_of_module(node.func):
                 if node.args or node.keywords:
@@ -264,6 +273,8 @@ class ExpressionParser:
                 return ir.Call(method, (self.expression(value),), line=node.lineno)
         function = self.resolve(node.func)
         name = canonical_name(function) if function is not None else None
+        if function is sum and (terms := _terms(node)) is not None:
+            return ir.Call("sum", tuple(self.expressions(*terms)), line=node.lineno)
         if name is None:
             self._refuse_call(node, function)
         if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
@@ -272,6 +283,17 @@ class ExpressionParser:
         if len(node.args) < least or (most is not None and len(node.args) > most):
             self.refuse(node, self.source.text(node), f"{name} takes {least} argument{'s' if least > 1 else ''} here")
         return ir.Call(name, tuple(self.expressions(*node.args)), line=node.lineno)
+
+    def _reduced(self, node: ast.Call, name: str) -> ir.Expression:
+        """A reduction of the elements of a window (``windows``), as NumPy computes it."""
+        first, *others = self.expressions(*node.args)
+        if name == "sum":
+            return ir.Call("integer sum", (first, *others), line=node.lineno)
+        function = f"numpy.{_REDUCING[name]}"
+        result = first if others else ir.Call(function, (first, first), line=node.lineno)
+        for other in others:
+            result = ir.Call(function, (result, other), line=node.lineno)
+        return result
 
     def _refuse_call(self, node: ast.Call, function: Any) -> NoReturn:
         found = f"call of {self.source.text(node.func)}"
@@ -296,8 +318,7 @@ class ExpressionParser:
             self.refuse(node, self.source.text(node), "index an array by its name: u[i, j]")
         if name in self.scope.refused:
             raise Stopped
-        known = name in self.scope.parameters or _is_numpy_array(self.scope.surroundings.get(name))
-        if not known or name in self.scope.temporaries:
+        if not self.is_array(name):
             self.refuse(
                 node,
                 f"{name} is indexed",
@@ -317,8 +338,22 @@ class ExpressionParser:
             tuple(self.expressions(*elements)),
             tuple(self.affine(e) for e in elements),
             self.source.text(node),
+            tuple(axis for axis, e in enumerate(elements) if getattr(e, "counted_from_end", False)),
             line=node.lineno,
         )
+
+    def is_array(self, name: str) -> bool:
+        """Whether a name may stand for an array."""
+        known = name in self.scope.parameters or _is_numpy_array(self.scope.surroundings.get(name))
+        return known and name not in self.scope.temporaries
+
+    def _listed(self, node: ast.expr, kind: str) -> ir.Expression:
+        """An element of what was a list, which is a number of Python's."""
+        access = self.access(node)
+        name, _, bits = kind.partition(" ")
+        if not bits:
+            return ir.Call(name, (access,), line=node.lineno)
+        return ir.Call("listed int", (access, ir.Constant(2 ** int(bits), line=node.lineno)), line=node.lineno)
 
     # -- affine expressions and symbols --------------------------------------------------------------------------------
 
@@ -444,6 +479,16 @@ def subscripts(node: ast.Subscript) -> tuple[str | None, list[ast.expr]]:
             array, before = subscripts(outer)
             return array, before + elements
     return None, elements
+
+
+def _terms(node: ast.Call) -> list[ast.expr] | None:
+    """What a sum of a display adds up, from where it starts; None of any other call."""
+    match node:
+        case ast.Call(args=[ast.Tuple(elts=terms) | ast.List(elts=terms), *start], keywords=[]) if len(
+            start
+        ) <= 1 and not any(isinstance(term, ast.Starred) for term in terms):
+            return [*(start or [ast.copy_location(ast.Constant(0), node)]), *terms]
+    return None
 
 
 def _folded(symbol: str, a: ir.Expression, b: ir.Expression, line: int) -> ir.Constant | None:

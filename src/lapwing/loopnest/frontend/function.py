@@ -13,6 +13,7 @@ from lapwing.loopnest.frontend.expressions import Scope
 from lapwing.loopnest.frontend.statements import StatementParser, bound_names
 from lapwing.loopnest.inlining.inliner import meaning
 from lapwing.loopnest.normalisation.depth import nodes_below
+from lapwing.loopnest.normalisation.names import own_names
 from lapwing.loopnest.refusals import Refusals, Stopped
 from lapwing.loopnest.source import FunctionSource, unset_names
 
@@ -42,6 +43,7 @@ class FunctionParser(StatementParser):
     def check_signature(self) -> None:
         """Note what no nest has, of the signature and of the whole text."""
         self._check_depth()
+        self._check_len()
         for k, parameter in enumerate(inspect.signature(self.function).parameters.values()):
             with self.refusals.recovering():
                 if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -64,6 +66,16 @@ class FunctionParser(StatementParser):
                 "take it apart with scalar temporaries: a = …, then b = a + …",
             )
             self.refusals.raise_if_any()
+
+    def _check_len(self) -> None:
+        """Lengths of arrays are known by the name of the function that gives them."""
+        tree = self.source.tree
+        calls = [
+            n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == "len"
+        ]
+        if calls and ("len" in own_names(tree) or meaning(self.function, "len") is not len):
+            with self.refusals.recovering():
+                self.refuse(calls[0], "len is not Python's own here", "call what it is something else")
 
     def setup(self, statement: ast.stmt) -> None:
         """An assignment before the loops: scalars, ``n, m = u.shape``, and where reductions start."""

@@ -97,7 +97,7 @@ class _Parser(FunctionParser):
                 returns_tuple=returns_tuple,
                 symbols=tuple(self.symbols.items()),
                 sweep_depth=0,
-                unpackings=self.source.counted.unpackings,
+                unpackings=(*self.source.counted.unpackings, *self.unpackings),
             )
         )
 

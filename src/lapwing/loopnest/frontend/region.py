@@ -64,7 +64,7 @@ class _RegionParser(FunctionParser):
             is_generic=self.source.generic,
             leaves_unset=self.source.outlined is not None,
             axis_loops=_local_axes(body),
-            unpackings=self.source.counted.unpackings,
+            unpackings=(*self.source.counted.unpackings, *self.unpackings),
         )
 
     def _check_counts_of_indices(self, body: Sequence[ir.Statement]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -10,9 +11,11 @@ from typing import NoReturn
 
 from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
-from lapwing.loopnest.frontend.expressions import BINARY, ExpressionParser
+from lapwing.loopnest.frontend.expressions import BINARY, ExpressionParser, subscripts
 from lapwing.loopnest.functions import canonical_name
+from lapwing.loopnest.normalisation.counted_loops import Unpacking
 from lapwing.loopnest.refusals import Stopped
+from lapwing.syntax_places import placed
 
 _COMPARED: dict[type[ast.cmpop], str] = {ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<="}
 _SWAPPED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
@@ -293,6 +296,14 @@ class StatementParser(ExpressionParser):
             yield target, value
             return
         starred = any(isinstance(e, ast.Starred) for e in target.elts)
+        if isinstance(value, ast.Subscript) and not starred and (row := self._row(value, len(target.elts))) is not None:
+            value = row
+        match value:
+            case ast.Attribute(value=ast.Name(id=name), attr="shape") if not starred and self.is_array(name):
+                count = len(target.elts)
+                self.unpackings.append(Unpacking(name, None, count, value.lineno))
+                sizes: list[ast.expr] = [ast.Subscript(value, ast.Constant(k), ast.Load()) for k in range(count)]
+                value = placed(value, ast.Tuple(sizes, ast.Load()))
         if starred or not isinstance(value, ast.Tuple | ast.List) or len(value.elts) != len(target.elts):
             self.refuse(
                 node,
@@ -302,6 +313,38 @@ class StatementParser(ExpressionParser):
             )
         for one, its in zip(target.elts, value.elts, strict=True):
             yield from self._unpacked(node, one, its)
+
+    def _row(self, node: ast.Subscript, count: int) -> ast.Tuple | None:
+        """The elements of a row of an array that has so many; None where it is none."""
+        name, indices = subscripts(node)
+        if name is None or not self.is_array(name) or any(isinstance(index, ast.Slice) for index in indices):
+            return None
+        self.unpackings.append(Unpacking(name, len(indices), count, node.lineno))
+        elements: list[ast.expr] = []
+        for k in range(count):
+            parts = [*copy.deepcopy(indices), ast.Constant(k)]
+            elements.append(ast.Subscript(ast.Name(name, ast.Load()), ast.Tuple(parts, ast.Load()), ast.Load()))
+        return placed(node, ast.Tuple(elements, ast.Load()))
+
+    def _assign_row(self, node: ast.stmt, target: ast.Subscript, value: ast.Tuple | ast.List) -> list[ir.Statement]:
+        """``rows[k] = a, b``"""
+        row = self._row(target, len(value.elts))
+        if row is None:
+            self.refuse(node, f"assignment to {self.source.text(target)}", "assign to an array element or to a name")
+        text, line = self.source.text(node), node.lineno
+        values = self.expressions(*value.elts)
+        names = [f"{ast.unparse(target)} {k} =" for k in range(len(values))]  # not names that Python allows
+        held: list[ir.Statement] = []
+        for k, name in enumerate(names):
+            # An array of all values is made first: they are of one kind, or it is refused.
+            alike = ir.Call("element", (values[k], *values[:k], *values[k + 1 :]), line=line)
+            held.append(ir.SetTemporary(line, text, name, alike))
+        self.scope.temporaries |= set(names)
+        stores: list[ir.Statement] = []
+        for element, name in zip(row.elts, names, strict=True):
+            access = self.access(element)
+            stores.append(ir.Store(line, text, access, ir.Temporary(name, line=line)))
+        return [*held, *stores]
 
     def _assign(
         self,
@@ -325,6 +368,8 @@ class StatementParser(ExpressionParser):
                 self.scope.from_where.add(name)
                 self._check_not_in_place(node, name)
             return [ir.SetTemporary(node.lineno, text, name, parsed)]
+        if isinstance(target, ast.Subscript) and isinstance(value, ast.Tuple | ast.List) and value.elts:
+            return self._assign_row(node, target, value)
         if not isinstance(target, ast.Subscript):
             self.refuse(node, f"assignment to {self.source.text(target)}", "assign to an array element or to a name")
         access, parsed = self.refusals.each(self.expression, (_as_load(target), value))
@@ -403,11 +448,13 @@ def bound_names(statement: ast.stmt) -> set[str]:
 
 def _as_load(node: ast.expr) -> ast.expr:
     """The same target read instead of written, for augmented assignments and access parsing."""
-    copy = ast.parse(ast.unparse(node), mode="eval").body
-    for part in ast.walk(copy):
+    loaded = copy.deepcopy(node)
+    if isinstance(loaded, ast.Name | ast.Subscript | ast.Attribute):
+        loaded.ctx = ast.Load()
+    for part in ast.walk(loaded):
         if isinstance(part, ast.expr):
             ast.copy_location(part, node)
-    return copy
+    return loaded
 
 
 def _may_be_array(value: ir.Expression, names: set[str]) -> bool:

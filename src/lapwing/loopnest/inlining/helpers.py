@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lapwing.syntax_places import placed
+
 MOST_NODES = 2000  # of the syntax tree of a helper
 
 _EXPRESSIONS = (
@@ -96,7 +98,7 @@ def helper_of(function: Callable[..., Any], tree: ast.FunctionDef) -> Helper:
     if sum(1 for s in body for _ in ast.walk(s)) > MOST_NODES:
         raise NotInlined("it is too long")
     alone = statements[0].value if len(statements) == 1 and isinstance(statements[0], ast.Return) else None
-    _check_assigned(body, frozenset(parameters), stored_names(body))
+    _check_assigned(statements, frozenset(parameters), stored_names(statements))
     expression = alone if length is None else None
     return Helper(function, parameters, _defaults(function), tuple(body), results, length is not None, expression)
 
@@ -142,9 +144,6 @@ def _check(statements: Sequence[ast.stmt]) -> None:
                 raise NotInlined("it writes to objects")
             case ast.For(orelse=[_, *_]) | ast.While(orelse=[_, *_]):
                 raise NotInlined("its loops have an else")
-            case ast.For() | ast.While():
-                if any(isinstance(part, ast.Return) for part in ast.walk(node)):
-                    raise NotInlined("it returns from inside a loop")
             case ast.Global() | ast.Nonlocal():
                 raise NotInlined("it declares names global or nonlocal")
             case ast.Yield() | ast.YieldFrom() | ast.Await():
@@ -183,6 +182,8 @@ def _check_assigned(statements: Sequence[ast.stmt], known: frozenset[str], local
             _check_assigned(statement.body, known | stored, local)
         else:
             known |= stored
+        if isinstance(statement, ast.Return | ast.Break | ast.Continue):
+            return known | local  # nothing comes after it
     return known
 
 
@@ -192,6 +193,42 @@ class _Structuring:
     def __init__(self, results: Sequence[str]) -> None:
         self.results = results
         self._left = MOST_NODES
+        self._loops = 0
+
+    def _left_early(self, loop: ast.For | ast.While, rest: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """A loop that a return may end, as one that notes which it was: what is returned is computed after it."""
+        self._loops += 1
+        way = f"way {self._loops} out"  # not a name that Python allows, so nobody else's
+        returns: list[ast.Return] = []
+        new = copy.copy(loop)
+        new.body = self._with_breaks(loop.body, way, returns)
+        ended = self.without_returns(rest)
+        for number, statement in reversed([*enumerate(returns, 1)]):
+            test = ast.Compare(ast.Name(way, ast.Load()), [ast.Eq()], [ast.Constant(number)])
+            ended = [placed(statement, ast.If(test, [_assignment(statement, self.results)], ended))]
+        return [placed(loop, ast.Assign([ast.Name(way, ast.Store())], ast.Constant(0))), new, *ended]
+
+    def _with_breaks(self, statements: Sequence[ast.stmt], way: str, returns: list[ast.Return]) -> list[ast.stmt]:
+        """Statements of such a loop. returns: those that have been met, changed."""
+        found: list[ast.stmt] = []
+        for statement in statements:
+            self._left -= 1
+            if isinstance(statement, ast.Return):
+                returns.append(statement)
+                noted = ast.Assign([ast.Name(way, ast.Store())], ast.Constant(len(returns)))
+                return [*found, placed(statement, noted), placed(statement, ast.Break())]
+            if not _returns(statement):
+                found.append(statement)
+                continue
+            new = copy.copy(statement)
+            assert isinstance(new, ast.If | ast.For | ast.While)
+            new.body = self._with_breaks(new.body, way, returns)
+            new.orelse = self._with_breaks(new.orelse, way, returns)
+            found.append(new)
+            if not isinstance(new, ast.If):
+                test = ast.Compare(ast.Name(way, ast.Load()), [ast.NotEq()], [ast.Constant(0)])
+                found.append(placed(statement, ast.If(test, [ast.Break()], [])))
+        return found
 
     def without_returns(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
         found: list[ast.stmt] = []
@@ -201,12 +238,18 @@ class _Structuring:
                 raise NotInlined("it is too long")
             if isinstance(statement, ast.Return):
                 return [*found, _assignment(statement, self.results)]
-            if isinstance(statement, ast.If) and any(isinstance(node, ast.Return) for node in ast.walk(statement)):
+            if isinstance(statement, ast.For | ast.While) and _returns(statement):
+                return [*found, *self._left_early(statement, statements[k + 1 :])]
+            if isinstance(statement, ast.If) and _returns(statement):
                 rest = statements[k + 1 :]
                 then, otherwise = (self.without_returns([*arm, *rest]) for arm in (statement.body, statement.orelse))
                 return [*found, ast.copy_location(ast.If(statement.test, then, otherwise), statement)]
             found.append(statement)
         raise NotInlined("it does not always return a value")
+
+
+def _returns(statement: ast.stmt) -> bool:
+    return any(isinstance(node, ast.Return) for node in ast.walk(statement))
 
 
 def _assignment(statement: ast.Return, results: Sequence[str]) -> ast.stmt:

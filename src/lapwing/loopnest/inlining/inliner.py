@@ -40,7 +40,7 @@ from lapwing.syntax_places import placed
 Function = Callable[..., Any]
 MOST_INLINED = 20_000  # nodes of a syntax tree, of all that is inlined into a function
 _UNKNOWN = object()
-_PURE_BUILTINS = (abs, bool, complex, divmod, float, int, len, max, min, pow, range, round)
+_PURE_BUILTINS = (abs, bool, complex, divmod, float, int, len, max, min, pow, range, round, sum)
 
 
 @dataclass(frozen=True)

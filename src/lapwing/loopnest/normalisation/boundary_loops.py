@@ -202,10 +202,13 @@ class _Moved(ast.NodeTransformer):
             place = self.lifting._place(array, axis, indices[axis])
             beyond = None if place is None else place.beyond(value)
             if beyond is not None:
+                from_end = isinstance(indices[axis], ast.UnaryOp)
                 indices[axis] = ast.Name(name, ast.Load())
                 if beyond:
                     op = ast.Add() if beyond > 0 else ast.Sub()
                     indices[axis] = ast.BinOp(indices[axis], op, ast.Constant(abs(beyond)))
+                # Of an array that has fewer elements it is no index, while one below 0 may be.
+                indices[axis].counted_from_end = from_end  # type: ignore[attr-defined]
         node.slice = indices[0] if len(indices) == 1 else ast.Tuple(indices, ast.Load())
         return node
 

@@ -30,10 +30,11 @@ Item = ast.expr | tuple["Item", ...]
 
 @dataclass(frozen=True)
 class Unpacking:
-    """``a, b, c = x[k]``: an axis of an array must have as many elements as there are names."""
+    """``a, b, c = x[k]``: an axis of an array must have as many elements as there are names; None: as many axes, in
+    ``n, m = x.shape``."""
 
     array: str
-    axis: int
+    axis: int | None
     names: int
     line: int
 
@@ -180,6 +181,8 @@ class _Counting(ast.NodeTransformer):
                 enumerate, node
             ):
                 begin = start[0] if start else next((k.value for k in keywords if k.arg == "start"), None)
+                if begin is not None and not _is_python_int(begin):
+                    raise _NotCountedError  # a number of NumPy's may have no room for where counting ends
                 of = self._sequence(inner)
                 return _Sequence(of.lengths, lambda k: (k if begin is None else _plus(k, begin), of.item(k)))
             case ast.Call(func=ast.Name(id="zip"), args=[_, *_] as parts) if not is_strict(node) and self._is_own(
@@ -373,6 +376,20 @@ def _is_fixed(node: ast.expr) -> bool:
             case ast.Subscript() | ast.Call():
                 return False
     return True
+
+
+def _is_python_int(node: ast.expr) -> bool:
+    """Whether a number is made of whole numbers of Python's, and of lengths."""
+    match node:
+        case ast.Constant(value=int()):
+            return True
+        case ast.Subscript(value=ast.Attribute(attr="shape")) | ast.Call(func=ast.Name(id="len")):
+            return True
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return _is_python_int(operand)
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult(), right=right):
+            return _is_python_int(left) and _is_python_int(right)
+    return False
 
 
 def _leaves(statements: Sequence[ast.stmt]) -> bool:

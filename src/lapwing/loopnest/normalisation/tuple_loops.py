@@ -20,54 +20,85 @@ unrolled, since a copy cannot know whether the one before it did.
 from __future__ import annotations
 
 import ast
-import contextlib
 import copy
-import operator
+import inspect
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
-from lapwing.loopnest.normalisation.counted_loops import is_strict
+from lapwing.loopnest.normalisation.aggregates import aggregates
+from lapwing.loopnest.normalisation.known_sequences import (
+    Item,
+    KnownSequences,
+    Rows,
+    Substituting,
+    builtins_by_name,
+    copied,
+    is_number,
+    is_row,
+    match,
+)
 from lapwing.loopnest.normalisation.names import own_names
 from lapwing.syntax_places import placed
 
-_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-}
-
-_ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
-
-_BUILTINS: dict[str, object] = {"range": range, "len": len, "enumerate": enumerate, "zip": zip}
-
 MOST_COPIES = 64  # of a statement, in loops that stand in each other
-
-
-Rows = Mapping[str, ast.List | ast.Tuple]
-Item = ast.expr | list["Item"]
+_MOST_CALLS = 8  # of functions in each other that are looked into
 
 
 def unrolled(tree: ast.FunctionDef, meaning: Callable[[str], object] = lambda name: None) -> ast.FunctionDef:
     """The function with such loops unrolled; the same where it has none. meaning: of names that are not its own."""
-    rows = named_rows(tree, meaning)
-    unrolling = _Unrolling(rows, tree, meaning)
+    known = known_sequences(tree, meaning)
+    unrolling = _Unrolling(known, tree)
     if not any(isinstance(node, ast.For) and unrolling.items(node) for node in ast.walk(tree)):
         return tree
     found = unrolling.visit(copy.deepcopy(tree))
     assert isinstance(found, ast.FunctionDef)
     read = {node.id for node in ast.walk(found) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    found.body = [s for s in found.body if (name := _row_set(s)) is None or name not in rows or name in read]
+    found.body = [s for s in found.body if (name := _row_set(s)) is None or name not in known.rows or name in read]
     return found
+
+
+def known_sequences(tree: ast.FunctionDef, meaning: Callable[[str], object]) -> KnownSequences:
+    """The sequences that are known in a function."""
+    rows = named_rows(tree, meaning)
+    builtins = builtins_by_name(tree, meaning)
+    return KnownSequences(rows, aggregates(tree, builtins, frozenset(rows)), builtins)
+
+
+def with_displays(tree: ast.FunctionDef, meaning: Callable[[str], object], caller: ast.FunctionDef) -> ast.FunctionDef:
+    """A function with displays in the place of names around it that stand for rows of numbers, where those are indexed: where it
+    is inlined the places may be known. caller: the function that it is inlined into, and that may change rows meanwhile."""
+    rows = {
+        name: row
+        for name, row in named_rows(tree, meaning).items()
+        if name in rows_around(tree, meaning)
+        and _is_only_read(name, row, caller, 0)
+        and not _may_be_changed_by_calls(name, row, caller, meaning)
+    }
+    if not rows:
+        return tree
+    new = _Displaying(rows).visit(copy.deepcopy(tree))
+    assert isinstance(new, ast.FunctionDef)
+    return new
+
+
+class _Displaying(ast.NodeTransformer):
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        match node:
+            case ast.Subscript(value=ast.Name(id=name), ctx=ast.Load()) if name in self.rows:
+                node.value = copied(self.rows[name], node.value)
+        return node
+
+
+def selected(tree: ast.FunctionDef) -> ast.FunctionDef:
+    """A function with numbers in the place of their selection from displays."""
+    new = Substituting({}, KnownSequences()).visit(copy.deepcopy(tree))
+    assert isinstance(new, ast.FunctionDef)
+    return new
 
 
 def rows_around(tree: ast.FunctionDef, meaning: Callable[[str], object]) -> frozenset[str]:
@@ -80,7 +111,11 @@ def named_rows(tree: ast.FunctionDef, meaning: Callable[[str], object]) -> Rows:
     found: dict[str, ast.List | ast.Tuple] = {}
     for name in sorted(_looked_at(tree) - own_names(tree)):
         row = _row_of(meaning(name))
-        if row is not None and _is_only_read(name, row, tree, 0) and not _may_be_changed_by_calls(name, tree, meaning):
+        if (
+            row is not None
+            and _is_only_read(name, row, tree, 0)
+            and not _may_be_changed_by_calls(name, row, tree, meaning)
+        ):
             found[name] = row
     for statement in tree.body:
         own_name = _row_set(statement)
@@ -97,7 +132,7 @@ def _looked_at(tree: ast.FunctionDef) -> set[str]:
     """Names that loops go over or that are indexed."""
     found = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.For):
+        if isinstance(node, ast.For | ast.comprehension):
             found |= {part.id for part in ast.walk(node.iter) if isinstance(part, ast.Name)}
         elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
             found.add(node.value.id)
@@ -107,17 +142,9 @@ def _looked_at(tree: ast.FunctionDef) -> set[str]:
 def _row_set(statement: ast.stmt) -> str | None:
     """The name that a statement sets to a row of numbers, or of rows of them."""
     match statement:
-        case ast.Assign(targets=[ast.Name(id=name)], value=ast.List() | ast.Tuple() as value) if _is_row(value):
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.List() | ast.Tuple() as value) if is_row(value):
             return name
     return None
-
-
-def _is_row(node: ast.expr) -> bool:
-    return (
-        isinstance(node, ast.List | ast.Tuple)
-        and bool(node.elts)
-        and all(_is_number(e) or _is_row(e) for e in node.elts)
-    )
 
 
 def _is_read_before(name: str, tree: ast.FunctionDef) -> bool:
@@ -130,20 +157,39 @@ def _is_read_before(name: str, tree: ast.FunctionDef) -> bool:
     return False
 
 
-def _may_be_changed_by_calls(name: str, tree: ast.FunctionDef, meaning: Callable[[str], object]) -> bool:
-    """Whether the function calls others of Python's that name it, too."""
+def _may_be_changed_by_calls(
+    name: str, row: ast.List | ast.Tuple, tree: ast.FunctionDef, meaning: Callable[[str], object], depth: int = 0
+) -> bool:
+    """Whether the function calls others of Python's that name it, too, and may do more than read it."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            code = getattr(meaning(node.func.id), "__code__", None)
+            called = meaning(node.func.id)
+            code = getattr(called, "__code__", None)
             if code is not None and name in (*code.co_names, *code.co_freevars):
-                return True
+                inner = _text_of(called) if name in code.co_names and depth < _MOST_CALLS else None
+                if inner is None or not _is_only_read(name, row, inner, 0):
+                    return True
+                around: Mapping[str, object] = called.__globals__  # type: ignore[attr-defined]
+                if around.get(name) is not meaning(name) or _may_be_changed_by_calls(
+                    name, row, inner, around.get, depth + 1
+                ):
+                    return True
     return False
+
+
+def _text_of(function: object) -> ast.FunctionDef | None:
+    """The syntax tree of a function, where it can be read."""
+    try:
+        (node,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body  # type: ignore[arg-type]
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return None
+    return node if isinstance(node, ast.FunctionDef) else None
 
 
 def _is_only_read(name: str, row: ast.List | ast.Tuple, tree: ast.FunctionDef, times: int) -> bool:
     """Whether a name is set so many times, and what it stands for is only gone over, measured and indexed."""
     uses = stores = 0
-    holds_rows = any(map(_is_row, row.elts))
+    holds_rows = any(map(is_row, row.elts))
     for node in ast.walk(tree):
         match node:
             case ast.Name(id=found, ctx=ctx) if found == name:
@@ -151,7 +197,7 @@ def _is_only_read(name: str, row: ast.List | ast.Tuple, tree: ast.FunctionDef, t
                 uses += isinstance(ctx, ast.Load)
             case ast.arg(arg=found) if found == name:
                 return False
-            case ast.For(iter=ast.Name(id=found)) if found == name:
+            case ast.For(iter=ast.Name(id=found)) | ast.comprehension(iter=ast.Name(id=found)) if found == name:
                 uses -= 1
             case ast.Call(func=ast.Name(id="len" | "enumerate" | "zip"), args=arguments):
                 uses -= sum(isinstance(argument, ast.Name) and argument.id == name for argument in arguments)
@@ -183,11 +229,9 @@ def _row_of(value: object) -> ast.List | ast.Tuple | None:
 
 
 class _Unrolling(ast.NodeTransformer):
-    def __init__(self, rows: Rows, tree: ast.FunctionDef, meaning: Callable[[str], object]) -> None:
-        self.rows = rows
+    def __init__(self, known: KnownSequences, tree: ast.FunctionDef) -> None:
+        self.known = known
         self.copies = 1
-        own = own_names(tree)
-        self.builtins = {name for name, its in _BUILTINS.items() if name not in own and meaning(name) is its}
         self.reads = _reads(tree.body)
 
     def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
@@ -198,77 +242,90 @@ class _Unrolling(ast.NodeTransformer):
         if _is_left_early(body):
             return self.generic_visit(node)
         names = {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
+        held = {name for name, value in items[-1].items() if not is_number(value) and not isinstance(value, ast.Tuple)}
+        if held and may_go_over_arrays(node):
+            return self.generic_visit(node)
         changed = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         inside = _reads(node.body)
-        kept = {name for name, value in items[-1].items() if not _is_number(value) and inside[name] < self.reads[name]}
+        last = items[-1]
+        kept = {n for n in names - held if not is_number(last[n]) and inside[n] < self.reads[n]}
         written = {base for s in body for base in _bases_written(s)}
-        if changed & names or kept or written & names:  # a row that is read later, or that changes
-            return self.generic_visit(node)
+        over = {n.id for n in ast.walk(node.iter) if isinstance(n, ast.Name)} & self.known.aggregates.keys()
+        if changed & (names - held | over) or kept or written & (names | over):
+            return self.generic_visit(node)  # a row that is read later, or that changes
         self.copies *= len(items)
         found: list[ast.stmt] = []
         for values in items:
+            found += [_set(name, values[name], node) for name in values if name in held]
+            put = {name: value for name, value in values.items() if name not in held}
             for statement in body:
-                one = _Substituting(values, self.rows).visit(copy.deepcopy(statement))
+                one = Substituting(put, self.known).visit(copy.deepcopy(statement))
                 visited = self.visit(one)
                 found += visited if isinstance(visited, list) else [visited]
         self.copies //= len(items)
-        for name, value in values.items():
-            if _is_number(value):
-                found.append(placed(node, ast.Assign([ast.Name(name, ast.Store())], copy.deepcopy(value))))
+        found += [_set(name, value, node) for name, value in values.items() if is_number(value)]
         return found
 
     def items(self, node: ast.For) -> list[dict[str, ast.expr]]:
         """What the targets of a loop are in each iteration, where that is known; else nothing."""
-        elements = self._elements(node.iter)
+        elements = self.known.elements(node.iter)
         if elements is None:
             elements = self._places(node)
         found: list[dict[str, ast.expr]] = []
         for element in elements or ():
             values: dict[str, ast.expr] = {}
-            if not _match(node.target, element, values):
+            if not match(node.target, element, values):
                 return []
             found.append(values)
         return found
 
-    def _elements(self, node: ast.expr) -> list[Item] | None:
-        match node:
-            case ast.List(elts=elements) | ast.Tuple(elts=elements) if _is_row(node):
-                return [*elements]
-            case ast.Name(id=name) if name in self.rows:
-                return [*self.rows[name].elts]
-            case ast.Call(func=ast.Name(id=called)) if called not in self.builtins:
-                return None
-            case ast.Call(func=ast.Name(id="enumerate"), args=[inner], keywords=[]):
-                found = self._elements(inner)
-                return None if found is None else [[ast.Constant(k), element] for k, element in enumerate(found)]
-            case ast.Call(func=ast.Name(id="zip"), args=[_, *_] as parts) if not is_strict(node):
-                columns = [self._elements(part) for part in parts]
-                known = [column for column in columns if column is not None]
-                return [list(row) for row in zip(*known, strict=False)] if len(known) == len(columns) else None
-        return None
-
     def _places(self, node: ast.For) -> list[Item] | None:
-        """The indices of a loop that selects from a row."""
-        match node:
-            case ast.For(
-                target=ast.Name(id=index), iter=ast.Call(func=ast.Name(id="range"), args=[count], keywords=[])
-            ):
-                number = _value(_Substituting({}, self.rows).visit(copy.deepcopy(count)))
-                if (
-                    {"range", "len"} <= self.builtins
-                    and type(number) is int
-                    and 0 < number <= MOST_COPIES
-                    and any(self._selects(s, index) for s in node.body)
-                ):
-                    return [ast.Constant(k) for k in range(number)]
-        return None
+        """The indices of a loop that selects from a row or an aggregate."""
+        if not isinstance(node.target, ast.Name) or not any(self._selects(s, node.target.id) for s in node.body):
+            return None
+        return self.known.numbers(node.iter)
 
     def _selects(self, statement: ast.stmt, index: str) -> bool:
         return any(
-            isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name) and n.value.id in self.rows
+            isinstance(n, ast.Subscript) and self._is_known(_base(n))
             and any(isinstance(part, ast.Name) and part.id == index for part in ast.walk(n.slice))
             for n in ast.walk(statement)
         )  # fmt: skip
+
+    def _is_known(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Name):
+            return node.id in self.known.rows or node.id in self.known.aggregates
+        return is_row(node)
+
+
+def _set(name: str, value: ast.expr, where: ast.For) -> ast.stmt:
+    return placed(where, ast.Assign([ast.Name(name, ast.Store())], copy.deepcopy(value)))
+
+
+def _base(node: ast.expr) -> ast.expr:
+    """What is indexed."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node
+
+
+def _bases(statements: Sequence[ast.stmt]) -> set[str]:
+    """The names of what is indexed, or has attributes, or is measured."""
+    found: set[str] = set()
+    for node in (node for statement in statements for node in ast.walk(statement)):
+        match node:
+            case ast.Subscript(value=ast.Name(id=name)) | ast.Attribute(value=ast.Name(id=name)):
+                found.add(name)
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]):
+                found.add(name)
+    return found
+
+
+def may_go_over_arrays(node: ast.For) -> bool:
+    """Whether the elements of what a loop goes over may be arrays: some are indexed, or there are loops in it."""
+    if any(isinstance(part, ast.For | ast.While) for s in node.body for part in ast.walk(s)):
+        return True
+    return bool(_bases(node.body) & {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)})
 
 
 def _bases_written(statement: ast.stmt) -> Iterator[str]:
@@ -286,89 +343,6 @@ def _reads(statements: Sequence[ast.stmt]) -> Counter[str]:
     """How often names are read."""
     nodes = (node for statement in statements for node in ast.walk(statement))
     return Counter(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
-
-
-def _match(target: ast.expr, item: Item, values: dict[str, ast.expr]) -> bool:
-    """Note what the names of a target are; whether it takes the item."""
-    if isinstance(target, ast.Name):
-        if isinstance(item, list):
-            return False
-        values[target.id] = item
-        return True
-    parts = item if isinstance(item, list) else item.elts if isinstance(item, ast.List | ast.Tuple) else []
-    if not isinstance(target, ast.Tuple | ast.List) or len(parts) != len(target.elts):
-        return False
-    return all(_match(t, part, values) for t, part in zip(target.elts, parts, strict=True))
-
-
-def _value(node: ast.expr) -> int | float | None:
-    """The value of an expression of numbers; None of any other."""
-    match node:
-        case ast.Constant(value=int() | float() as value):
-            return value
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            inner = _value(operand)
-            return None if inner is None else -inner
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
-            a, b = _value(left), _value(right)
-            with contextlib.suppress(ArithmeticError):
-                return None if a is None or b is None else _ARITHMETIC[type(op)](a, b)
-    return None
-
-
-class _Substituting(ast.NodeTransformer):
-    """Puts numbers in the place of names, and what is then known to be selected from rows."""
-
-    def __init__(self, values: Mapping[str, ast.expr], rows: Rows) -> None:
-        self.values, self.rows = values, rows
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        value = self.values.get(node.id)
-        if value is None or not isinstance(node.ctx, ast.Load):
-            return node
-        return _copied(value, node)
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        match node:
-            case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)], keywords=[]) if name in self.rows:
-                return ast.copy_location(ast.Constant(len(self.rows[name].elts)), node)
-        return self.generic_visit(node)
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        self.generic_visit(node)
-        if not isinstance(node.ctx, ast.Load):
-            return node
-        row = self.rows.get(node.value.id) if isinstance(node.value, ast.Name) else node.value
-        place = _value(node.slice)
-        if isinstance(row, ast.List | ast.Tuple) and type(place) is int and -len(row.elts) <= place < len(row.elts):
-            return _copied(row.elts[place], node)
-        return node
-
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        self.generic_visit(node)
-        match node.test:
-            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARISONS:
-                if _is_number(left) and _is_number(right):
-                    with contextlib.suppress(TypeError):  # complex numbers have no order
-                        holds = _COMPARISONS[type(op)](ast.literal_eval(left), ast.literal_eval(right))
-                        return node.body if holds else node.orelse
-        return node
-
-
-def _copied(value: ast.expr, node: ast.expr) -> ast.expr:
-    new = copy.deepcopy(value)
-    for part in ast.walk(new):
-        ast.copy_location(part, node)
-    return new
-
-
-def _is_number(node: ast.expr) -> bool:
-    match node:
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return _is_number(operand)
-        case ast.Constant(value=value):
-            return isinstance(value, bool | int | float | complex)
-    return False
 
 
 def _without_continue(statements: Sequence[ast.stmt]) -> list[ast.stmt]:

@@ -68,11 +68,13 @@ def outline(
     outputs = tuple(_in_order(statement, around.live_after(statement) & own))
     left = set() if sequential else set(outputs) - before
     perhaps, left_as_before = frozenset[str](), frozenset[str]()
+    earlier = around.set_outside(statement)  # and what the loop itself may have set, in an iteration of one around it
     if sequential:
         left_as_before = live_before([statement], frozenset(outputs)) & own
         before = _without_unset(around, statement, before | left_as_before, own)
-        perhaps = _scalars(statement, before & around.set_outside(statement)) - around.assigned_before(statement).surely
-    _check_names(around, statement, own - around.locals, left, before - around.set_outside(statement))
+        earlier |= (own & around.assigned_before(statement).perhaps) - first_reads(statement)
+        perhaps = _scalars(statement, before & earlier) - around.assigned_before(statement).surely
+    _check_names(around, statement, own - around.locals, left, before - earlier)
     carried = [name for name in _in_order(statement, before) if name in own | perhaps]
     given = [name for name in _in_order(statement, before) if name not in own | perhaps]
     taken = {*around.locals, *before, *_all_names(statement)}
