@@ -29,9 +29,9 @@ def relaxed(u, v, steps, w):
 
 @lw.nest
 def shifted(u, v, steps):
-    for t in range(steps):
+    for _t in range(steps):
         for i in range(1, u.shape[0]):
-            u[i] = v[i] + v[i - 1] * t
+            u[i] = v[i] + v[i - 1]
         for i in range(1, u.shape[0]):
             v[i] = u[i] - u[i - 1]
 
