@@ -145,7 +145,8 @@ class _Choice:
                 why = error.refusals
                 continue
             if _is_worth_calls(outlined, loops, control):
-                short = None if _sums(loops) else _short_test(statement, outlined, loops)
+                # Reductions of tiles may have other bits: sums rounded once, the sign of a zero.
+                short = None if loops.accumulators else _short_test(statement, outlined, loops)
                 region = Region(statement, outlined, loops, short=short)
                 return self._without_tiles(region, control, number), ()
             break
@@ -195,11 +196,6 @@ def _short_test(statement: ast.stmt, outlined: Outlined, loops: ir.LoopNest) -> 
     arrays = [inputs[name] for name in loops.parameters if name in loops.arrays]
     names = [array.id for array in arrays if isinstance(array, ast.Name)]
     return short_test(statement, loops.name, names) if len(names) == len(arrays) else None
-
-
-def _sums(loops: ir.LoopNest) -> bool:
-    """Whether a nest has sums, which tiles add up exactly and round once where they are of floats."""
-    return any(isinstance(s, ir.Accumulate) and s.operator == "+" for s in ir.all_statements(loops.body))
 
 
 def _statements_in(statement: ast.stmt) -> Iterator[ast.stmt]:
