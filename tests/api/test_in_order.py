@@ -99,7 +99,7 @@ def test_an_index_that_is_always_outside_is_refused() -> None:
 
 
 def test_what_is_called_with_ever_other_integers_is_made_for_any() -> None:
-    u, v = np.ones(40), np.ones(40)
+    u, v = np.ones(400), np.ones(400)
     shifted(u, 30)
     shifted.python(v, 30)
     assert np.array_equal(u, v)

@@ -19,6 +19,7 @@ from literature_worker import ALONE, FAMILIES, FLOAT_SUMS, HERE, outcome, progra
 import lapwing as lw
 from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
 from lapwing.errors import BuildError
+from lapwing.loopnest.program import short_loops
 from lapwing.planner.plan import ENGINES
 
 REFUSED_FOR: dict[str, str] = {}
@@ -27,6 +28,12 @@ EXPECTED_REFUSED = {name: reason for reason, names in REFUSED_FOR.items() for na
 FAMILY_OF = {name: family for family in FAMILIES for name in programs(family)}
 EVERYDAY = ["time_stepping"]  # of the families, on two ranks
 SECONDS_A_PROGRAM = 15  # a limit for a loaded machine, not an estimate
+
+
+@pytest.fixture(autouse=True)
+def short_loops_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is tested is compiled code, however small the arrays are."""
+    monkeypatch.setattr(short_loops, "BUDGET", -1)
 
 
 def nest_of(name: str) -> lw.Nest:

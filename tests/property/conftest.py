@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from lapwing.loopnest.program import short_loops
+
 # In a process of its own: a runtime brings MPI along.
 BUILD = """
 from lapwing.runtime.binding import native
@@ -45,3 +47,9 @@ def cache_of_the_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
         del os.environ["LAPWING_CACHE"]
     else:
         os.environ["LAPWING_CACHE"] = before
+
+
+@pytest.fixture(autouse=True)
+def short_loops_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is tested is compiled code, however small the arrays are."""
+    monkeypatch.setattr(short_loops, "BUDGET", -1)

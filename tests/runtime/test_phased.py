@@ -25,7 +25,8 @@ from lapwing.loopnest.binding.phased_nest import PhasedNest
 from lapwing.planner.phased import dimensions_to_cut, make_phased_plan
 from lapwing.planner.plan import ENGINES
 from lapwing.runtime.mpi import communicator
-from lapwing.runtime.phased import PhasedOutcome, run_phases_alone, run_phases_on_ranks
+from lapwing.runtime.phased import PhasedOutcome, run_phases_on_ranks
+from lapwing.runtime.phased_alone import run_phases_alone
 from lapwing.runtime.runner import Measure
 from lapwing.runtime.tuning import place_of
 from lapwing.schedule.pipeline import Engine

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from lapwing.api.calls.known_arrays import KnownArrays
 from lapwing.api.calls.planned import PlannedNest
 from lapwing.errors import RefusedError
 from lapwing.html import table
@@ -50,6 +51,7 @@ class Nest(PlannedNest):
         self._origin: Nest = self
         self._of_lists: dict[Any, Nest] = {}  # by what the elements of lists are that regions are called with
         self._told = False
+        self._known: KnownArrays | None = None  # of a region that Python may run where that takes less time
         self.may_be_interpreted = False  # whether Python runs it where arguments keep it from being compiled
         self.why_in_order: tuple[str, ...] = ()  # what keeps the loops of a sequential region from being cut into tiles
 
@@ -208,6 +210,12 @@ class Nest(PlannedNest):
             return self.in_order_instead(refused).for_arguments(arguments)
         return self
 
+    def knows(self, *arrays: Any) -> bool:
+        """Whether a call in this process on arrays like these, which share no memory, has come to its end: it is refused for
+        nothing then."""
+        known = self._origin._known
+        return known is not None and known.hold(arrays)
+
     def likeness(self, args: Sequence[Any]) -> Any:
         """Equal for calls with arguments by position for which ``checked`` gives the same; None where that is not known."""
         return self._origin._dispatcher.likeness(args)
@@ -266,6 +274,15 @@ class Nest(PlannedNest):
             for refusal in refused.refusals:
                 say(f"  {refusal}")
         return self.python
+
+    @property
+    def _is_for_any_integers(self) -> bool:
+        """Whether it is a sequential region that has been called with so many others that one for any of them is called."""
+        source = self.source
+        return (
+            source.sequential and not source.generic and source.outlined is not None
+            and len(self._origin._bound) > MOST_BINDINGS
+        )  # fmt: skip
 
     @functools.cached_property
     def _generic_region(self) -> Nest:
@@ -360,6 +377,12 @@ class Nest(PlannedNest):
         A program returns what its function returns, and raises what that raises, too; arrays are then as they were before the
         region that failed.
         """
+        returned = self._called(args, kwargs)
+        if (known := self._origin._known) is not None:
+            known.note(args)
+        return returned
+
+    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         origin = self._origin
         parsed = origin._parsed
         if parsed is None or not parsed[1].hold:
@@ -367,14 +390,7 @@ class Nest(PlannedNest):
                 return program(self, args, kwargs)
             parsed = origin._parsed
             assert parsed is not None
-        if (
-            self.source.sequential
-            and not self.source.generic
-            and self.source.outlined
-            and len(origin._bound) > MOST_BINDINGS
-        ):
-            return origin._generic_region.like(self)(*args, **kwargs)
-        if (as_arrays := self.with_arrays(args, kwargs)) is not None:
+        if not self._is_for_any_integers and (as_arrays := self.with_arrays(args, kwargs)) is not None:
             found, arguments = as_arrays
             try:
                 return found(**arguments)
@@ -383,6 +399,8 @@ class Nest(PlannedNest):
                     return self.interpreted(refused)(*args, **kwargs)
                 raise
         try:
+            if self._is_for_any_integers:
+                return origin._generic_region.like(self)(*args, **kwargs)
             return parsed[0].nest.returned(origin._dispatcher(self, args, kwargs))
         except RefusedError as refused:
             if self._origin.may_be_interpreted:
@@ -429,4 +447,6 @@ def _region(region: Region) -> Nest:
     found = Nest(source.function, source)
     found.why_in_order = tuple(map(str, region.why))
     found.may_be_interpreted = region.is_small
+    if region.short is not None:
+        found._known = KnownArrays(region.loops.parameters, region.loops.arrays, region.loops.written)
     return found

@@ -81,7 +81,8 @@ class ProgramOfNests:
         given = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
         sweeps = [loop.alone(nest, watched) for loop in self.sweeps]
         calls = regions if watched is None else [_by_name(region, make) for region in regions]
-        driver = self.program.driver(calls, procedures, sweeps, partial(followed, label=nest.name))
+        follow = partial(followed, label=nest.name)
+        driver = self.program.driver(calls, procedures, sweeps, follow, shortens=watched is None)
         returned = call_by_name(driver, given, nest.python)
         wrapped = {id(given[n]): v for n, v in arguments.items() if isinstance(v, DistributedArray)}
         return _as_passed(returned, wrapped) if wrapped else returned

@@ -24,8 +24,11 @@ from lapwing.planner.phased_costs import compared
 from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.arrays.meeting import is_plain, share_memory
 from lapwing.runtime.mpi import communicator
-from lapwing.runtime.phased import PhasedOutcome, run_phases_alone, run_phases_on_ranks
+from lapwing.runtime.phased import PhasedOutcome, run_phases_on_ranks
+from lapwing.runtime.phased_alone import PreparedPhases
 from lapwing.runtime.tuning import place_of
+
+Results = Sequence[Mapping[str, Any]]  # of every phase by name
 
 
 @dataclass(eq=False)
@@ -35,6 +38,7 @@ class SweepsCall:
     sweeps: Sweeps
     phases: tuple[PlannedNest, ...]
     _plans: Memo[PhasedPlan | None] = field(default_factory=Memo)
+    _idle: Memo[PreparedPhases] = field(default_factory=Memo)  # by plan and layout, those that are not under way
 
     @property
     def name(self) -> str:
@@ -53,15 +57,17 @@ class SweepsCall:
         starts = (arguments[start] for start in self.sweeps.outputs.values())
         return (False, *(arguments[n] for n in self.sweeps.exchanged), *starts)
 
-    def done(self, arguments: Mapping[str, Any], over: range, outcomes: Sequence[PhasedOutcome]) -> tuple[Any, ...]:
+    def done(
+        self, arguments: Mapping[str, Any], over: range, plans: Sequence[PhasedPlan], results: Sequence[Results]
+    ) -> tuple[Any, ...]:
         """What the driver is told where all has been done: the arrays that change places, as they are named after all iterations,
-        and reductions."""
+        and reductions. results: of every plan."""
         names = self.sweeps.exchanged
         arrays = (arguments[n] for n in (names[::-1] if len(over) % 2 else names))
         found = {n: arguments[start] for n, start in self.sweeps.outputs.items()}
-        for outcome in outcomes:
-            for bound, results in zip(outcome.plan.distribution.phased.phases, outcome.results, strict=True):
-                found |= {n: results[n] for n in bound.nest.returns}
+        for plan, of_phases in zip(plans, results, strict=True):
+            for bound, of_phase in zip(plan.distribution.phased.phases, of_phases, strict=True):
+                found |= {n: of_phase[n] for n in bound.nest.returns}
         return (True, *arrays, *found.values())
 
     def runs(
@@ -144,14 +150,23 @@ class SweepsCall:
             plans = self.runs(arguments, over, None, wishes)
             if plans is None:
                 return self.not_done(arguments)
-            outcomes = []
-            for plan in plans:
-                arrays = {a.name: arguments[a.name] for a in plan.distribution.phased.arrays}
-                run = partial(run_phases_alone, plan, arrays, communicator.announcer(True))
-                outcomes.append(self._watched(run, plan, arguments, watched, True))
-            return self.done(arguments, over, outcomes)
+            return self.done(arguments, over, plans, [self._run_alone(plan, arguments, watched) for plan in plans])
 
         return call
+
+    def _run_alone(self, plan: PhasedPlan, arguments: Mapping[str, Any], watched: WatchedCalls | None) -> Results:
+        """What every phase gives. Prepared once for arrays of one layout; two threads never share what is prepared."""
+        arrays = {a.name: arguments[a.name] for a in plan.distribution.phased.arrays}
+        key = (id(plan), *(values.strides for values in arrays.values()))
+        prepared = self._idle.pop(key, None) or PreparedPhases(plan, arrays, communicator.announcer(True))
+        if watched is None:
+            results = prepared.run(arrays)
+        else:
+            run = partial(prepared.run_observed, arrays)
+            results = self._watched(run, plan, arguments, watched, True).results
+        if prepared.is_small:  # it holds the plan, so nothing else has its identity
+            self._idle.keep(key, prepared)
+        return results
 
     def on_ranks(
         self, wishes: PlannedNest, coherence: Any, comm: Any, watched: WatchedCalls | None = None
@@ -163,7 +178,7 @@ class SweepsCall:
             plans = self.runs(arguments, over, comm, wishes)
             if plans is None:
                 return self.not_done(arguments)
-            outcomes = []
+            results = []
             for plan in plans:
                 parts: dict[str, Any] = coherence.parts(arguments, self.written)
                 sources = {a.name: parts[a.name] for a in plan.distribution.phased.arrays}
@@ -171,8 +186,8 @@ class SweepsCall:
                 announce = communicator.announcer(comm.Get_rank() == 0)
                 place = place_of(comm)
                 run = partial(run_phases_on_ranks, plan, sources, {}, comm, place, announce, tuning=wishes.tuning)
-                outcomes.append(self._watched(run, plan, arguments, watched, comm.Get_rank() == 0))
-            return self.done(arguments, over, outcomes)
+                results.append(self._watched(run, plan, arguments, watched, comm.Get_rank() == 0).results)
+            return self.done(arguments, over, plans, results)
 
         return call
 

@@ -216,8 +216,17 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(function)
 
 
+@lru_cache(maxsize=512)
+def takes_all_by_position(function: Callable[..., Any]) -> bool:
+    """Whether every parameter of a function may be given by position."""
+    kinds = {p.kind for p in signature_of(function).parameters.values()}
+    return kinds <= {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+
+
 def call_by_name(function: Callable[..., Any], arguments: Mapping[str, Any], like: Callable[..., Any]) -> Any:
     """Call a function with the signature of another; arguments: of all parameters, by name."""
+    if takes_all_by_position(like):
+        return function(*map(arguments.__getitem__, signature_of(like).parameters))
     bound = signature_of(like).bind_partial()
     bound.arguments = dict(arguments)
     return function(*bound.args, **bound.kwargs)

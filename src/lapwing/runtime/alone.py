@@ -35,7 +35,7 @@ from lapwing.trace.events import RankTrace
 Array = npt.NDArray[Any]
 
 KEPT_BYTES = 1 << 18  # of tables and padded copies: what is larger takes longer to fill than to make again
-_REPORTED_SECONDS = 0.05  # runs shorter than this have no progress to report
+REPORTED_SECONDS = 0.05  # runs shorter than this have no progress to report
 
 
 class PreparedRun:
@@ -97,7 +97,7 @@ class PreparedRun:
         """Run on arrays whose first elements lie at the addresses; the reductions by name. Raises RunError."""
         places = self._load(arrays, addresses)
         workspace = self._runner.workspace
-        if self.seconds < _REPORTED_SECONDS:
+        if self.seconds < REPORTED_SECONDS:
             workspace.reset()
             if self._may_last:
                 self._options.interrupts = ends_on_interrupt()

@@ -1,9 +1,8 @@
-"""Runs the phases of a program through one pipeline: on this process alone, or over MPI with blocks on every rank."""
+"""Runs the phases of a program through one pipeline over MPI, with blocks on every rank."""
 
 from __future__ import annotations
 
 import ctypes
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -13,8 +12,8 @@ from lapwing.errors import RunError
 from lapwing.planner.phased import PhasedPlan
 from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.arrays.layout import Layout, nothing
-from lapwing.runtime.arrays.storage import LocalArray, allocate, attach, is_crowded
-from lapwing.runtime.arrays.transfer import FIRST_RANK, gather, scatter_parts, slices
+from lapwing.runtime.arrays.storage import LocalArray, allocate
+from lapwing.runtime.arrays.transfer import FIRST_RANK, gather, scatter_parts
 from lapwing.runtime.binding import native
 from lapwing.runtime.binding.program import phased_program
 from lapwing.runtime.execute import tile_library
@@ -36,40 +35,6 @@ class PhasedOutcome:
     results: list[dict[str, Any]]
     seconds: float
     trace: RunTrace = field(repr=False)
-
-
-def run_phases_alone(
-    plan: PhasedPlan,
-    arguments: Mapping[str, Any],
-    announce: native.Announce,
-    report: Report | None = None,
-    measure: Measure | None = None,
-) -> PhasedOutcome:
-    """Run on this process alone; written arrays are updated in place, but not by a run that raises.
-
-    plan: for one rank. arguments: NumPy arrays by name.
-    """
-    phased, faces = plan.distribution.phased, plan.faces
-    runtime, libraries = native.serial_runtime(announce), _libraries(plan, announce)
-    may_raise = any(bound.body.traps for bound in phased.phases)
-    has_lanes = any(form.lanes > 1 for form in plan.forms)
-    places, copied = {}, []
-    for array in phased.arrays:
-        values, written = arguments[array.name], array.name in phased.written
-        place = attach(array, values)
-        if place is None or (written and may_raise) or (has_lanes and is_crowded(place)):
-            place = allocate(array, faces.needed_box(array.name, 0))
-            place.values[...] = values[slices(place.box)]
-            copied += [array.name] if written else []
-        places[array.name] = place
-    runner = _runner(plan, faces, 0, libraries, places)
-    start = time.perf_counter()
-    trace = runner.run(runtime, native.Options(slice_seconds=1.0), report, measure.events if measure else 0)
-    seconds = time.perf_counter() - start
-    for name in copied:
-        for box in faces.written_boxes(name, 0):
-            arguments[name][slices(box)] = places[name].view(box)
-    return _outcome(plan, runner.results([runner.words]), seconds, [trace], None)
 
 
 def run_phases_on_ranks(
@@ -94,7 +59,7 @@ def run_phases_on_ranks(
     measure = measure or Measure()
     working = first_ranks(comm, plan.ranks)
     options = agree(comm, lambda: native_options(plan.engine, plan.slice_seconds, working, place, tuning or Tuning()))
-    runtime, libraries = agree(comm, lambda: (native.mpi_runtime(announce), _libraries(plan, announce)))
+    runtime, libraries = agree(comm, lambda: (native.mpi_runtime(announce), tile_libraries(plan, announce)))
     exported = plan.engine == "onesided" and any_share_memory(comm)
     arrays = {
         array.name: _distribute(plan, faces, array.name, sources[array.name], holders, exported, comm)
@@ -103,7 +68,7 @@ def run_phases_on_ranks(
     stays = [name for name in phased.written if isinstance(sources[name], DistributedArray)]
     may_raise = any(bound.body.traps for bound in phased.phases)
     before = agree(comm, lambda: {n: arrays[n].values.copy() for n in stays} if may_raise else {})
-    runner = agree(comm, lambda: None if working is None else _runner(plan, faces, rank, libraries, arrays))
+    runner = agree(comm, lambda: None if working is None else phased_runner(plan, faces, rank, libraries, arrays))
     share = carry_out_on_first(runner, working, comm, runtime, options, report, measure)
     if share.stopped is not None:
         for name, values in before.items():
@@ -115,22 +80,23 @@ def run_phases_on_ranks(
             boxes = [faces.written_boxes(name, r) for r in range(plan.ranks)]
             for turn in zip_longest(*boxes, fillvalue=nobody):
                 gather(arrays[name], turn, sources[name], comm, holders.get(name, FIRST_RANK))
-    return _outcome(plan, share.results, share.seconds, share.traces, share.transfer, share.measuring_seconds)
+    return phased_outcome(plan, share.results, share.seconds, share.traces, share.transfer, share.measuring_seconds)
 
 
-def _libraries(plan: PhasedPlan, announce: native.Announce) -> list[ctypes.CDLL]:
+def tile_libraries(plan: PhasedPlan, announce: native.Announce) -> list[ctypes.CDLL]:
     """The tile of every phase."""
     phases = zip(plan.distribution.phased.phases, plan.forms, strict=True)
     return [tile_library(bound, form, announce, plan.faces.faces(k)) for k, (bound, form) in enumerate(phases)]
 
 
-def _runner(
+def phased_runner(
     plan: PhasedPlan,
     faces: PhasedFaces,
     rank: int,
     libraries: Sequence[ctypes.CDLL],
     arrays: Mapping[str, LocalArray],
 ) -> Runner:
+    """One rank's share, on its part of every array."""
     phases = plan.distribution.phased.phases
     workspaces = [
         Workspace(bound, library, {a.name: arrays[a.name] for a in bound.arrays})
@@ -183,7 +149,7 @@ def _layout(plan: PhasedPlan, name: str, ranks: int) -> Layout:
     return Layout(cuts, (*owned, *[nothing(array)] * (ranks - plan.ranks)))
 
 
-def _outcome(
+def phased_outcome(
     plan: PhasedPlan,
     results: list[dict[str, Any]],
     seconds: float,
@@ -191,6 +157,7 @@ def _outcome(
     transfer: float | None,
     measuring: float = 0.0,
 ) -> PhasedOutcome:
+    """What a run has given, of the traces of its ranks."""
     tile = max(tiling.tile for tiling in plan.tilings)
     trace = RunTrace(
         plan.name, plan.engine, tile, plan.grid, seconds, transfer, tuple(traces), measuring_seconds=measuring

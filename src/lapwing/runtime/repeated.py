@@ -72,6 +72,7 @@ class RepeatedRun:
         self._comm, self._place, self._tuning = comm, place, tuning or Tuning()
         self._bound = skewed_nest(bound, plan.skew)
         self._is_empty = bound.domain.is_empty
+        self._names = [array.name for array in self._bound.arrays]
         self._shared: _Shared | None = None
         self._ready: Memo[_Ready] = Memo()
         size = comm.Get_size()
@@ -130,8 +131,9 @@ class RepeatedRun:
 
     def _runner(self, arrays: Mapping[str, DistributedArray], scalars: Sequence[tuple[int, Any]]) -> _Ready:
         """One for the forms of the arrays, which works on these."""
-        memory = [arrays[array.name].memory for array in self._bound.arrays]
-        forms = tuple(arrays[array.name].form for array in self._bound.arrays)
+        given = [arrays[name] for name in self._names]
+        memory = [array.memory for array in given]
+        forms = tuple([array.form for array in given])
         ready = self._ready.get(forms)
         if ready is None:
             ready = or_abort(self._comm, lambda: self._new_runner(memory))

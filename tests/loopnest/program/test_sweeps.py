@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from refusal_cases import load
 
-from lapwing.api import sweeps as api_sweeps
 from lapwing.loopnest.program.sweeps import Sweeps
+from lapwing.runtime.phased_alone import PreparedPhases
 
 RELAX = """
 for i in range(1, u.shape[0] - 1):
@@ -80,13 +80,13 @@ def counted(monkeypatch: pytest.MonkeyPatch, runs: list[int]) -> None:
     monkeypatch.setattr(
         Sweeps, "is_loop", True
     )  # or nests that are done once are called one by one where there are no ranks
-    original: Callable[..., Any] = api_sweeps.run_phases_alone
+    original: Callable[..., Any] = PreparedPhases.run
 
     def run(*args: Any, **kwargs: Any) -> Any:
         runs.append(1)
         return original(*args, **kwargs)
 
-    monkeypatch.setattr(api_sweeps, "run_phases_alone", run)
+    monkeypatch.setattr(PreparedPhases, "run", run)
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -29,7 +29,8 @@ from lapwing.planner.phased import PhasedPlan, dimensions_to_cut, make_phased_pl
 from lapwing.planner.plan import ENGINES
 from lapwing.runtime.arrays import storage
 from lapwing.runtime.mpi import communicator
-from lapwing.runtime.phased import run_phases_alone, run_phases_on_ranks
+from lapwing.runtime.phased import run_phases_on_ranks
+from lapwing.runtime.phased_alone import run_phases_alone
 from lapwing.runtime.tuning import Tuning, place_of
 from lapwing.schedule.pipeline import Engine
 from lapwing.tiling.partition import factorisations

@@ -242,6 +242,21 @@ def arrays_that_are_let_go_of() -> None:
 
 
 @scenario
+def an_array_that_changes_its_shape() -> None:
+    """It is the same object, and has parts of another shape from then on."""
+    from lapwing.runtime.arrays.coherent import Coherence
+    from lapwing.runtime.mpi import communicator
+
+    if not communicator.launched():
+        return
+    coherence, u = Coherence(communicator.world()), np.zeros((4, 6))
+    first = coherence.parts({"u": u}, ["u"])["u"]
+    assert coherence.parts({"u": u}, ["u"])["u"] is first
+    u.shape = (6, 4)
+    assert coherence.parts({"u": u}, [])["u"].shape == (6, 4)
+
+
+@scenario
 def one_rank_fails() -> None:
     rank, size = rank_and_size()
 

@@ -135,10 +135,9 @@ class RepeatedCalls:
             value.form if type(value) is DistributedArray else kind(value)
             for kind, value in zip(self._kinds, values, strict=True)
         ]
-        same = () if len(self._arrays) == 1 else self._same(values)
-        if None in kinds or same is None:
+        if None in kinds:
             return wishes, None
-        key = (id(comm), wishes, same, *kinds)  # what is kept under it keeps the communicator
+        key = (id(comm), wishes, self._same(values), *kinds)  # what is kept under it keeps the communicator
         try:
             hash(key)
         except TypeError:
@@ -146,8 +145,10 @@ class RepeatedCalls:
         return wishes, key
 
     def _same(self, values: Values) -> tuple[int, ...]:
-        """Which arrays are the same ones."""
+        """Which arrays are the same ones; () where none are."""
         arrays = [values[position] for position in self._arrays]
+        if len(set(map(id, arrays))) == len(arrays):
+            return ()
         return tuple(next(k for k, other in enumerate(arrays) if other is array) for array in arrays)
 
     def _remember(self, nest: PlannedNest, values: Values, found: Found, comm: Any, before: Any) -> None:

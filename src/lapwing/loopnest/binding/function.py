@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from lapwing.errors import Refusal, RefusedError
 from lapwing.loopnest import ir
 from lapwing.loopnest.analysis import NestAnalysis
-from lapwing.loopnest.source import FunctionSource, signature_of
+from lapwing.loopnest.source import FunctionSource, signature_of, takes_all_by_position
 from lapwing.memo import Memo
 
 if TYPE_CHECKING:
@@ -117,6 +117,8 @@ class NestFunction:
         """Arguments by name, defaults included. Raises RefusedError where they do not fit the signature."""
         self.check()
         signature = signature_of(self.python)
+        if len(args) == len(signature.parameters) and not kwargs and takes_all_by_position(self.python):
+            return dict(zip(signature.parameters, args, strict=True))
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:

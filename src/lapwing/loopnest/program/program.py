@@ -17,6 +17,7 @@ from lapwing.loopnest.program.names import own_nodes
 from lapwing.loopnest.program.outlining import Outlined, is_set_of, value_of
 from lapwing.loopnest.program.procedures import procedures, with_procedures
 from lapwing.loopnest.program.regions import BLOCKS, Interpreted, Region, choose_regions
+from lapwing.loopnest.program.short_loops import TRIPS, region_name, trips
 from lapwing.loopnest.program.surroundings import Around, Code
 from lapwing.loopnest.program.sweeps import Sweeps
 from lapwing.loopnest.source import FunctionSource
@@ -52,12 +53,17 @@ class Program:
         procedures: Sequence[Callable[..., Any]],
         sweeps: Sequence[Callable[..., Any]] = (),
         follow: Callable[[Any], Any] | None = None,
+        shortens: bool = False,
     ) -> Callable[..., Any]:
         """The function with these in the place of its regions: each takes the region's inputs and returns its outputs, one as it
         is, several as a tuple, and None where there are none. procedures: what is called in the place of those. sweeps: tried
         before those loops; each takes their inputs and what the loop goes over, and returns whether it has done all of it, and
         the arrays that change places. follow: is given what the outermost loops around regions go over, and gives what they do.
+        shortens: whether Python does regions that it is the faster one for; calls are nests then (``Nest.knows``).
         Errors name the lines that the user wrote."""
+        if shortens:
+            code = self._shortening_driver if not sweeps else self._shortening_sweeping_driver
+            return code.function(*calls, *procedures, *sweeps, follow or _as_it_is, trips)
         code = self._sweeping_driver if sweeps else self._driver
         return code.function(*calls, *procedures, *sweeps, follow or _as_it_is)
 
@@ -92,6 +98,16 @@ class Program:
         return with_calls(self.source, self._outlined, tuple(self.procedures), self.sweeps, follows=True)
 
     @cached_property
+    def _shortening_driver(self) -> Code:
+        return with_calls(self.source, self._outlined, tuple(self.procedures), follows=True, short=self._short)
+
+    @cached_property
+    def _shortening_sweeping_driver(self) -> Code:
+        return with_calls(
+            self.source, self._outlined, tuple(self.procedures), self.sweeps, follows=True, short=self._short
+        )
+
+    @cached_property
     def _looking_driver(self) -> Code:
         return with_calls(self.source, self._outlined, tuple(self.procedures), self.sweeps, looks=True, follows=True)
 
@@ -102,6 +118,10 @@ class Program:
     @property
     def _outlined(self) -> dict[str, tuple[ast.stmt, Outlined]]:
         return {region.name: (region.statement, region.outlined) for region in self.regions}
+
+    @property
+    def _short(self) -> dict[str, ast.expr]:
+        return {region.name: region.short for region in self.regions if region.short is not None}
 
 
 def make_program(source: FunctionSource, alone: RefusedError) -> Program:
@@ -144,14 +164,16 @@ def with_calls(
     sweeps: Sequence[Sweeps] = (),
     looks: bool = False,
     follows: bool = False,
+    short: Mapping[str, ast.expr] | None = None,
 ) -> Code:
     """The function with calls in the place of loops that were outlined, which are given by name. procedures: functions in whose
     place others are called. sweeps: loops that are not done where a call says that it has. looks: see ``looking``. follows:
-    whether what the outermost loops around calls go over is given to a function first."""
+    whether what the outermost loops around calls go over is given to a function first. short: by name, when Python does a loop
+    itself; where it is given the driver needs ``trips``."""
     copies: dict[int, Any] = {}
     tree = copy.deepcopy(source.tree, copies)
     # Not names that Python allows, so nobody else's.
-    calls = {name: _call(f"region {name}", loop, region) for name, (loop, region) in outlined.items()}
+    calls = {name: _call(region_name(name), loop, region) for name, (loop, region) in outlined.items()}
     tried = {loop.name: _try(f"sweeps {loop.name}", loop) for loop in sweeps}
     replaced = {
         id(copies[id(loop)]): [
@@ -161,6 +183,9 @@ def with_calls(
         ]
         for name, (loop, region) in outlined.items()
     }
+    for name, test in (short or {}).items():
+        loop = copies[id(outlined[name][0])]
+        replaced[id(loop)] = [_unless_short(test, loop, replaced[id(loop)])]
     attempts = [
         _Attempt(tuple(copies[id(s)] for s in loop.statements), copy.deepcopy([*loop.first]), tried[loop.name])
         for loop in sweeps
@@ -168,7 +193,7 @@ def with_calls(
     tree = _Replacing(replaced, attempts).visit(tree)
     others = {name: f"procedure {name}" for name in procedures}
     with_procedures(tree, others)
-    names = [*(f"region {name}" for name in outlined), *others.values(), *(f"sweeps {loop.name}" for loop in sweeps)]
+    names = [*map(region_name, outlined), *others.values(), *(f"sweeps {loop.name}" for loop in sweeps)]
     if looks:
         looks_at = {id(calls[name]): region.looks_at for name, (_, region) in outlined.items()}
         tree = looking(tree, {**looks_at, **{id(statement): frozenset() for statement in tried.values()}})
@@ -176,6 +201,7 @@ def with_calls(
         _follow_loops(tree.body, frozenset(names))
         names.append(_FOLLOW)
     names += NAMES if looks else ()
+    names += [TRIPS] if short is not None else []
     return Code.of(tree, source.function, names)
 
 
@@ -186,6 +212,13 @@ def _call(name: str, where: ast.stmt, outlined: Outlined) -> ast.stmt:
     if not targets:
         return _there(ast.Expr(call), where)
     return _there(ast.Assign([targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())], call), where)
+
+
+def _unless_short(test: ast.expr, loop: ast.stmt, call: list[ast.stmt]) -> ast.stmt:
+    """``if trips(n) * 90 <= 20000 and region.knows(u, v): …loop… else: …call…``"""
+    found = _there(ast.If(copy.deepcopy(test), [], []), loop)
+    found.body, found.orelse = [loop], call
+    return found
 
 
 def _value_before(variable: str, where: ast.stmt) -> ast.stmt:

@@ -13,6 +13,7 @@ Of a loop statement, from the outside in:
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -23,6 +24,7 @@ from lapwing.loopnest.frontend.expressions import subscripts
 from lapwing.loopnest.frontend.parser import parse
 from lapwing.loopnest.program.names import bound_names
 from lapwing.loopnest.program.outlining import Outlined, outline
+from lapwing.loopnest.program.short_loops import is_short, short_test
 from lapwing.loopnest.program.surroundings import Around, Control
 from lapwing.loopnest.program.sweeps import Sweeps, runs_of, sweeps_of
 
@@ -32,13 +34,15 @@ BLOCKS = ("body", "orelse", "finalbody")
 @dataclass(frozen=True)
 class Region:
     """A loop statement of a function that is a nest. why: what keeps a sequential one from being cut into tiles; is_small:
-    whether Python may run it, where its arguments keep it from being compiled."""
+    whether Python may run it, where its arguments keep it from being compiled. short: true where Python is to run it, since that
+    takes less time than a call (``short_loops``); None where that is not known, or where the bits may be others."""
 
     statement: ast.For | ast.While = field(repr=False)
     outlined: Outlined = field(repr=False)
     loops: ir.LoopNest
     why: tuple[Refusal, ...] = ()
     is_small: bool = False
+    short: ast.expr | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:
@@ -151,7 +155,10 @@ class _Choice:
                 why = error.refusals
                 continue
             if _is_worth_calls(outlined, loops, control):
-                return Region(statement, outlined, loops), ()
+                # Reductions of tiles may have other bits: sums rounded once, the sign of a zero.
+                short = None if loops.accumulators else _short_test(statement, outlined, loops)
+                region = Region(statement, outlined, loops, short=short)
+                return self._without_tiles(region, control, number), ()
             break
         return None, why
 
@@ -166,13 +173,22 @@ class _Choice:
         passed = {node.id for value in region.outlined.inputs for node in ast.walk(value) if isinstance(node, ast.Name)}
         return not passed & control.counters
 
+    def _without_tiles(self, region: Region, control: Control, number: int) -> Region:
+        """A short nest as a sequential region, where it would be bound and planned anew in each iteration around it."""
+        if is_short(region.statement) and not self._is_alike(region, control):
+            with contextlib.suppress(RefusedError):
+                return self._sequential(region.statement, control, number, ())
+        return region
+
     def _sequential(
         self, statement: ast.For | ast.While, control: Control, number: int, why: tuple[Refusal, ...]
     ) -> Region:
         """A loop as a sequential region. Raises RefusedError where it cannot be compiled."""
         name = f"{self.around.source.tree.name}_{number}"
         outlined = outline(self.around, statement, name, control, lift=False, sequential=True)
-        return Region(statement, outlined, parse(outlined.source), why, _most_indices(statement) <= 1)
+        loops = parse(outlined.source)
+        short = _short_test(statement, outlined, loops)
+        return Region(statement, outlined, loops, why, _most_indices(statement) <= 1, short)
 
 
 def _is_worth_calls(outlined: Outlined, loops: ir.LoopNest, control: Control) -> bool:
@@ -182,6 +198,14 @@ def _is_worth_calls(outlined: Outlined, loops: ir.LoopNest, control: Control) ->
         return True
     passed = {node.id for node in outlined.inputs if isinstance(node, ast.Name)}
     return not (outlined.rows | (passed & control.indices))
+
+
+def _short_test(statement: ast.stmt, outlined: Outlined, loops: ir.LoopNest) -> ast.expr | None:
+    """The test of a region; None also where the driver makes views of the arrays that it passes."""
+    inputs = dict(zip(loops.parameters, outlined.inputs, strict=True))
+    arrays = [inputs[name] for name in loops.parameters if name in loops.arrays]
+    names = [array.id for array in arrays if isinstance(array, ast.Name)]
+    return short_test(statement, loops.name, names) if len(names) == len(arrays) else None
 
 
 def _blocks_in(statement: ast.stmt) -> Iterator[list[ast.stmt]]:

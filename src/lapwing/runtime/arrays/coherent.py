@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import types
+import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -35,6 +36,7 @@ _WITHOUT_ARRAYS = (
     np.ufunc,
     DistributedArray,
 )
+_MOST_KNOWN = 64
 _MOST_LOOKED_THROUGH = 1000  # elements of a list or tuple
 
 
@@ -53,12 +55,27 @@ class _Copy:
         return share_memory(self.values, values)
 
 
+class _Known:
+    """An array, of which nothing is kept alive, and its copy."""
+
+    def __init__(self, values: Array, copy: _Copy) -> None:
+        self._array, self.copy = weakref.ref(values), copy
+        self._shape, self._strides, self._dtype = values.shape, values.strides, values.dtype
+
+    def holds(self, values: Array) -> bool:
+        """Whether it is this array, as it was: shape and dtype can be assigned to."""
+        if self._array() is not values:
+            return False
+        return self._shape == values.shape and self._strides == values.strides and self._dtype is values.dtype
+
+
 class Coherence:
     """The arrays of one program on the ranks of comm (mpi4py, Lapwing's own), all of which do the same with them."""
 
     def __init__(self, comm: Any) -> None:
         self._comm = comm
         self._copies: list[_Copy] = []
+        self._known: dict[int, _Known] = {}  # by identity, arrays whose copy is among these
 
     @property
     def behind(self) -> int:
@@ -90,6 +107,7 @@ class Coherence:
         for copy in self._copies:
             self._bring(copy)
         self._copies.clear()
+        self._known.clear()
 
     def item(self, values: Any, index: Any) -> Any:
         """``values[index]``; a view is made without looking at the elements. Collective."""
@@ -110,6 +128,16 @@ class Coherence:
 
     def _copy_of(self, values: Array) -> _Copy:
         """The array's copy. No two of those that are kept have elements in common."""
+        known = self._known.get(id(values))
+        if known is not None and known.holds(values):
+            return known.copy
+        found = self._copy_at(values)
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[id(values)] = _Known(values, found)
+        return found
+
+    def _copy_at(self, values: Array) -> _Copy:
         place = _place(values)
         for copy in self._copies:
             if copy.place == place:
@@ -123,6 +151,8 @@ class Coherence:
         for copy in met:
             self._bring(copy)
             self._copies.remove(copy)
+        if met:
+            self._known.clear()
 
     def _bring(self, copy: _Copy) -> None:
         if copy.is_behind:
@@ -137,6 +167,8 @@ class Coherence:
             # Of a copy: its owner and the base of its view; and what asks for the count.
             if sys.getrefcount(copy.owner) > 2 * own + 1:
                 kept.append(copy)
+        if len(kept) < len(self._copies):
+            self._known.clear()
         self._copies = kept
 
 

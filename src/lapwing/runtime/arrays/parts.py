@@ -92,6 +92,7 @@ class Parts(SharedElements):
     _may_differ: bool
     _is_everywhere: bool  # whole on every rank
     _read: tuple[tuple[Box, ...], LocalArray] | None
+    _form_read: tuple[Any, int] | None  # of what is read, once it was asked for
     _together: npt.NDArray[Any] | None
     # For its memory as it is: what brings it up to date, and what ranks wrote for others to these.
     _form: int | None
@@ -99,7 +100,7 @@ class Parts(SharedElements):
     _handing: dict[HandedOver, list[Exchange]]
 
     def _begin_without_elements(self) -> None:
-        self._name = self._identity = self._unfit = self._described = self._form = None
+        self._name = self._identity = self._unfit = self._described = self._form = self._form_read = None
         self._whole = self._initial = self._block = self._layout = self._local = self._read = self._together = None
         self._may_differ = self._is_everywhere = False
         self._refreshing, self._handing = {}, {}
@@ -368,7 +369,9 @@ class Parts(SharedElements):
         """How this rank's part lies in memory and who owns what; of an array that is not distributed, where it is. Forms can be
         compared."""
         if self._read is not None:
-            return _form(self._read[1], None, self._read[0])
+            if self._form_read is None or self._form_read[0] is not self._read:
+                self._form_read = self._read, _form(self._read[1], None, self._read[0])
+            return self._form_read[1]
         if self._local is None or self._layout is None:
             return self._place(), self.dtype, self.shape
         if self._form is None:

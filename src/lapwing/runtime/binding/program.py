@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -100,12 +101,24 @@ def _used(channels: Sequence[Channel], sweeps: int) -> list[Channel]:
 
 def _sweep_points(bound: BoundNest) -> npt.NDArray[np.int64]:
     """The sweeps in order, a row of normalised coordinates each. Raises RefusedError where there are too many."""
-    nest, depth = bound.nest, bound.nest.sweep_depth
-    sweeps = list(islice(bound.domain.points(depth), MOST_SWEEPS + 1))
-    if len(sweeps) > MOST_SWEEPS:
+    nest, domain, depth = bound.nest, bound.domain, bound.nest.sweep_depth
+    loops = domain.loops[:depth]
+    is_box = all(loop.is_fixed for loop in loops)
+    sweeps: list[tuple[int, ...]] = []
+    starts, sides = [], []
+    if is_box:
+        for loop, (low, high) in zip(loops, domain.box, strict=False):
+            starts.append(max(low, loop.span({}).start))
+            sides.append(max(0, min(high, loop.span({}).stop) - starts[-1]))
+    else:
+        sweeps += islice(domain.points(depth), MOST_SWEEPS + 1)
+    if max(len(sweeps), math.prod(sides)) > MOST_SWEEPS:
         raise RefusedError(
             f"{nest.where(nest.line)}: {nest.name} does more than {MOST_SWEEPS:,} sweeps. Call it several times with fewer."
         )
+    if is_box:
+        points = np.indices(sides, np.int64).reshape(depth, math.prod(sides))
+        return np.ascontiguousarray(points.T + np.array(starts, np.int64))
     return np.array(sweeps, np.int64).reshape(len(sweeps), depth)
 
 

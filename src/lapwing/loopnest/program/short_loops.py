@@ -1,0 +1,162 @@
+"""Loops that Python does in less time than a call of compiled code takes, where there are few iterations.
+
+    for k in range(i):                        if trips(i) * 260 <= 20000 and region.knows(a):
+        s -= a[i, k] * a[j, k]                    for k in range(i):
+                                                      s -= a[i, k] * a[j, k]
+                                              else:
+                                                  s = region(a, i, j, s)
+
+That is for loops that have the same bits either way. On arrays that no call of the region has been on it is called all the same,
+so that what is refused is refused.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from lapwing.loopnest.program.names import bound_names
+
+TRIPS = "trips of a loop over"  # not a name that Python allows, so nobody else's
+BUDGET = 20_000  # nanoseconds: what a call takes
+_SUBSCRIPT, _OPERATION, _CALL, _STATEMENT = 50, 25, 100, 10  # nanoseconds that Python takes for each
+_SIZES = frozenset({"shape", "size"})
+_Number = int | ast.expr  # known, or told by an expression of the driver's
+_LOOPS = (ast.While, ast.AsyncFor, ast.comprehension, ast.FunctionDef, ast.Lambda)
+
+
+def region_name(name: str) -> str:
+    """The driver's name for what is called in the place of a loop, not one that Python allows."""
+    return f"region {name}"
+
+
+def short_test(statement: ast.stmt, name: str, arrays: Sequence[str]) -> ast.expr | None:
+    """An expression of the driver's that is true where Python does a loop in less than the budget; None where that is not known
+    before. In it TRIPS is the function ``trips``. name: of the region; arrays: that it is given, as the driver calls them."""
+    cost = _cost(statement)
+    if cost is None:
+        return None
+    knows = ast.Attribute(ast.Name(region_name(name), ast.Load()), "knows", ast.Load())
+    known: ast.expr = ast.Call(knows, [ast.Name(array, ast.Load()) for array in arrays], [])
+    return ast.BoolOp(ast.And(), [ast.Compare(_expression(cost), [ast.LtE()], [ast.Constant(BUDGET)]), known])
+
+
+def is_short(statement: ast.stmt) -> bool:
+    """Whether that is so whatever the arguments are."""
+    cost = _cost(statement)
+    return isinstance(cost, int) and cost <= BUDGET
+
+
+def trips(*over: Any) -> float:
+    """How many iterations a loop over a range with these ends and this step has, or one over an array or a row of values."""
+    try:
+        return len(range(*over))
+    except (TypeError, ValueError, OverflowError):
+        try:
+            return len(over[0]) if len(over) == 1 else float("inf")
+        except TypeError:
+            return float("inf")
+
+
+def _cost(statement: ast.stmt) -> _Number | None:
+    """Nanoseconds that Python takes for a loop."""
+    if not isinstance(statement, ast.For) or any(isinstance(node, _LOOPS) for node in ast.walk(statement)):
+        return None
+    return _of_loop(statement, frozenset(bound_names([statement])))
+
+
+def _of_loop(loop: ast.For, own: frozenset[str]) -> _Number | None:
+    """own: what the outermost loop assigns."""
+    count, cost = _count(loop.iter, own), _of_statements([*loop.body, *loop.orelse], own)
+    if count is None or cost is None:
+        return None
+    if isinstance(count, int) and isinstance(cost, int):
+        return count * cost
+    return ast.BinOp(_expression(count), ast.Mult(), _expression(cost))
+
+
+def _of_statements(statements: Sequence[ast.stmt], own: frozenset[str]) -> _Number | None:
+    loops = [loop for statement in statements for loop in _outermost_loops(statement)]
+    inside = {id(node) for loop in loops for node in ast.walk(loop)}
+    nodes = (node for statement in statements for node in ast.walk(statement))
+    cost: _Number = sum(_own_cost(node) for node in nodes if id(node) not in inside)
+    for loop in loops:
+        of_loop = _of_loop(loop, own)
+        if of_loop is None:
+            return None
+        if isinstance(cost, int) and isinstance(of_loop, int):
+            cost += of_loop
+        else:
+            cost = ast.BinOp(_expression(cost), ast.Add(), _expression(of_loop))
+    return cost
+
+
+def _count(over: ast.expr, own: frozenset[str]) -> _Number | None:
+    """The number of iterations; None where to ask for it may do something, or comes too early."""
+    match over:
+        case ast.Call(func=ast.Name("range"), args=[_, *_] as ends, keywords=[]):
+            pass
+        case ast.Call(func=ast.Name("enumerate"), args=[ast.Name() as name], keywords=[]):
+            ends = [name]
+        case ast.Name():
+            ends = [over]
+        case ast.Tuple(elts=elements) | ast.List(elts=elements):
+            return None if any(isinstance(e, ast.Starred) for e in elements) else len(elements)
+        case _:
+            return None
+    if not all(map(_only_looks, ends)):
+        return None
+    if own & {node.id for end in ends for node in ast.walk(end) if isinstance(node, ast.Name)}:
+        return None
+    constants = [end.value for end in ends if isinstance(end, ast.Constant) and isinstance(end.value, int)]
+    if isinstance(over, ast.Call) and len(constants) == len(ends):
+        count = trips(*constants)
+        return int(count) if count < BUDGET else None
+    return ast.Call(ast.Name(TRIPS, ast.Load()), copy.deepcopy(ends), [])
+
+
+def _expression(number: _Number) -> ast.expr:
+    return ast.Constant(number) if isinstance(number, int) else number
+
+
+def _only_looks(node: ast.expr) -> bool:
+    """Whether an expression does nothing but find a number or a row."""
+    match node:
+        case ast.Name() | ast.Constant():
+            return True
+        case ast.BinOp(left=left, right=right):
+            return _only_looks(left) and _only_looks(right)
+        case ast.UnaryOp(operand=operand):
+            return _only_looks(operand)
+        case ast.Attribute(value=ast.Name(), attr=attribute):
+            return attribute in _SIZES
+        case ast.Subscript(value=ast.Attribute(value=ast.Name(), attr="shape"), slice=ast.Constant()):
+            return True
+        case ast.Call(func=ast.Name("len"), args=[ast.Name()], keywords=[]):
+            return True
+        case _:
+            return False
+
+
+def _outermost_loops(node: ast.AST) -> Iterator[ast.For]:
+    if isinstance(node, ast.For):
+        yield node
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _outermost_loops(child)
+
+
+def _own_cost(node: ast.AST) -> int:
+    match node:
+        case ast.Subscript():
+            return _SUBSCRIPT
+        case ast.BinOp() | ast.UnaryOp() | ast.Compare() | ast.BoolOp() | ast.AugAssign():
+            return _OPERATION
+        case ast.Call():
+            return _CALL
+        case ast.stmt():
+            return _STATEMENT
+        case _:
+            return 0
