@@ -365,7 +365,9 @@ def problem(n=500):
 
 
 @needs_cc
-@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=[pytest.mark.mpi, needs_mpi])])
+@pytest.mark.parametrize(
+    "ranks", [pytest.param(1, marks=pytest.mark.long), pytest.param(2, marks=[pytest.mark.mpi, needs_mpi])]
+)
 def test_problems_that_do_not_fit_run_out_of_core(folder: Path, ranks: int) -> None:
     (folder / "tall.py").write_text(TALL)
     done = lapwing(
@@ -405,7 +407,9 @@ def test_no_iteration_and_too_little_memory(folder: Path) -> None:
 
 
 @needs_cc
-@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=[pytest.mark.mpi, needs_mpi])])
+@pytest.mark.parametrize(
+    "ranks", [pytest.param(1, marks=pytest.mark.long), pytest.param(2, marks=[pytest.mark.mpi, needs_mpi])]
+)
 def test_arrays_of_an_interrupted_run_are_removed(folder: Path, ranks: int) -> None:
     (folder / "tall.py").write_text(TALL.replace("sweeps=3", "sweeps=1_000_000"))
     command = [sys.executable, "-m", "lapwing", "run", "tall.py", "-n", str(ranks), "--memory", "300KB"]
@@ -464,7 +468,7 @@ def compiler_with(folder: Path, extra: str, only_for: str = "*") -> dict[str, st
 @pytest.mark.parametrize(
     ("n", "ranks"),
     [
-        pytest.param(40, 1, id="held against Python"),
+        pytest.param(40, 1, id="held against Python", marks=pytest.mark.long),
         pytest.param(600, 1, id="held against the plain loop in C", marks=pytest.mark.long),
         pytest.param(40, 2, id="on 2 ranks", marks=[pytest.mark.mpi, needs_mpi]),
         pytest.param(600, 2, id="on 2 ranks, in C", marks=[pytest.mark.mpi, needs_mpi, pytest.mark.long]),
@@ -997,7 +1001,7 @@ class TestCutOff:
         ("number", "status", "text"),
         [
             (signal.SIGINT, 130, "interrupted"),
-            (signal.SIGHUP, 1, "SIGHUP"),
+            pytest.param(signal.SIGHUP, 1, "SIGHUP", marks=pytest.mark.long),
             pytest.param(signal.SIGTERM, 1, "stopped by SIGTERM", marks=pytest.mark.long),
         ],
     )
