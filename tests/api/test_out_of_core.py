@@ -431,7 +431,7 @@ def test_an_error_of_one_rank_reaches_the_other(words: str, tmp_path: Path) -> N
     assert array.numpy().tobytes() == given.tobytes()
 
 
-@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=pytest.mark.mpi)])
+@pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.long), pytest.param(2, marks=pytest.mark.mpi)])
 def test_killed_and_resumed(ranks: int, tmp_path: Path) -> None:
     path = tmp_path / "u.zarr"
     array = stored(path, values(shape=WIDE), (50, 150))

@@ -293,11 +293,9 @@ def test_advection_is_pipelined_over_time() -> None:
 
 
 EVERYDAY = [
-    "gauss_seidel",
     "heat1d",
-    "alignment",
     "eikonal",
-]  # arrays that stay, a skewed nest, a maximum, several nests
+]  # a skewed nest, several nests
 
 
 @pytest.mark.mpi
