@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from everyday import everyday
+from limits import scaled
 
 from lapwing import scratch
 from lapwing.errors import LapwingError
@@ -60,7 +61,7 @@ def plan(folder: Path, file: str, **variables: str) -> subprocess.CompletedProce
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=scaled(120),
         check=False,
     )
 

@@ -110,7 +110,7 @@ def check_on_ranks(names: list[str], ranks: int, directory: Path) -> None:
         mpiexec = find_mpi().mpiexec
     except BuildError as error:
         pytest.skip(str(error))
-    limit = round(scaled(60 + SECONDS_A_PROGRAM * len(names)))
+    limit = round(scaled(300 + SECONDS_A_PROGRAM * len(names)))
     report, log = directory / "report.jsonl", directory / "log.txt"
     worker = HERE / "literature_worker.py"
     command = [
@@ -155,8 +155,8 @@ def check_on_ranks(names: list[str], ranks: int, directory: Path) -> None:
 @pytest.mark.mpi
 @pytest.mark.timeout(1800)
 def test_some_on_two_ranks(tmp_path: Path) -> None:
-    """One program of every other family."""
-    check_on_ranks([next(iter(programs(family))) for family in FAMILIES[::2]], 2, tmp_path)
+    """One program of every third family."""
+    check_on_ranks([next(iter(programs(family))) for family in FAMILIES[::3]], 2, tmp_path)
 
 
 @pytest.mark.mpi

@@ -63,7 +63,7 @@ def on_ranks(ranks: int, programs: int, directory: Path) -> None:
             stdout=stream,
             stderr=subprocess.STDOUT,
             env={**os.environ, **WITH_HELPERS, "LAPWING_QUIET": "1"},
-            timeout=scaled(60 + SECONDS_A_PROGRAM * programs),
+            timeout=scaled(300 + SECONDS_A_PROGRAM * programs),
             check=False,
         )
     assert done.returncode == 0, log.read_text()[-6000:]

@@ -266,7 +266,6 @@ def play(ranks: int, *names: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.mpi
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("ranks", everyday([1, 2, 3, 4], [3]))
 def test_scenarios(ranks: int) -> None:
     done = play(ranks, *IN_TURN)
@@ -275,7 +274,6 @@ def test_scenarios(ranks: int) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.timeout(300)
 def test_an_error_of_the_driver_on_one_rank_ends_all() -> None:
     done = play(2, "one_rank_fails")
     assert done.returncode != 0

@@ -38,7 +38,7 @@ from randomness import THOROUGHLY, rounds
 import lapwing as lw
 
 SECONDS = scaled(120)
-TOGETHER = 270  # all scenarios in turn: as long as a test may take
+TOGETHER = scaled(270)  # all scenarios in turn: as long as a test may take
 SCENARIOS: dict[str, Callable[[], None]] = {}
 
 

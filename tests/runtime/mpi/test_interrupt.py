@@ -19,14 +19,15 @@ from typing import Any
 import numpy as np
 import pytest
 from everyday import everyday
+from limits import scaled
 from on_ranks import mpiexec
 from processes import WITH_HELPERS, default_signals
 
 import lapwing as lw
 from lapwing.runtime.runner import Runner
 
-SECONDS = 120
-SOON = 12  # and not for ever, on a busy machine
+SECONDS = scaled(120)
+SOON = scaled(20)  # and not for ever, on a busy machine
 
 
 @lw.nest
