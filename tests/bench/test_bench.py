@@ -80,6 +80,7 @@ def test_creation(tmp_path: Path) -> None:
 
 
 @pytest.mark.mpi
+@pytest.mark.long
 def test_filling(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     runs = quick("filling.py", tmp_path, "--disk", str(tmp_path / "disk"))["runs"]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from limits import scaled
 
 from lapwing.api.calls.decide import Decider
 from lapwing.calibrate import networks
@@ -129,7 +130,7 @@ def test_ranks_of_several_nodes_measure_once(tmp_path: Path) -> None:
     settings = {"MPIR_CVAR_NOLOCAL": "1", "FI_LAPWING_TEST": str(tmp_path)}
     done = subprocess.run(
         [mpi.mpiexec, "-n", "3", sys.executable, "worker.py"],
-        cwd=tmp_path, env={**os.environ, **settings}, capture_output=True, text=True, timeout=120, check=False,
+        cwd=tmp_path, env={**os.environ, **settings}, capture_output=True, text=True, timeout=scaled(120), check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "measured once" in done.stdout

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from everyday import everyday
 from limits import scaled
 
 from lapwing.codegen.cache import cache_directory
@@ -58,7 +59,8 @@ def _has_mpi() -> bool:
 
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
-RANKS = [1, pytest.param(2, marks=[pytest.mark.mpi, pytest.mark.skipif(not _has_mpi(), reason="no MPI here")])]
+ON_TWO = pytest.param(2, marks=[pytest.mark.mpi, pytest.mark.skipif(not _has_mpi(), reason="no MPI here")])
+RANKS = [pytest.param(1, marks=pytest.mark.long), ON_TWO]
 
 
 def lapwing(folder: Path, *arguments: str, source: str = SSOR, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -79,7 +81,7 @@ def document(folder: Path, *arguments: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize("ranks", [1, ON_TWO])
 def test_a_run_with_its_regions(ranks: int, tmp_path: Path) -> None:
     arguments = ("run", "ssor.py", "-n", str(ranks), "--engine", "blocking,overlap", "--repeat", "2", "--check")
     found = document(tmp_path, *arguments)
@@ -148,7 +150,7 @@ def test_a_wrong_region_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ranks", RANKS)
-@pytest.mark.parametrize("file", ["out.html", "timeline.json"])
+@pytest.mark.parametrize("file", everyday(["out.html", "timeline.json"], ["timeline.json"]))
 def test_a_timeline_through_all_regions(ranks: int, file: str, tmp_path: Path) -> None:
     found = document(tmp_path, "run", "ssor.py", "-n", str(ranks), "--timeline", file, "--check")
     (run,) = found["runs"]

@@ -320,8 +320,6 @@ EVERYDAY = (
     "one rank",
     "complex",
     "descending, reductions",
-    "arguments of extrema",
-    "along time",
     "skewed, sheared in memory",
 )
 

@@ -449,12 +449,12 @@ class TestRuns:
     )
     def test_identical(self, in_use: None, ranks: int) -> None:
         before = carried()
-        done = lapwing("-n", str(ranks), "-p", "n=400", "--engine", "blocking,overlap", "--check")
+        done = lapwing("-n", str(ranks), "-p", "n=200", "--engine", "blocking,overlap", "--check")
         assert done.returncode == 0, done.stderr
         if ranks > 1:
             assert done.stdout.count("yes") == 2
             # Half of the array at least has gone to the second host over its wire.
-            assert carried() - before > 400 * 400 * 8 / 3
+            assert carried() - before > 200 * 200 * 8 / 3
 
     def test_ranks_of_one_host_share_a_node_and_no_others(self, in_use: None, tmp_path: Path) -> None:
         program = tmp_path / "nodes.py"

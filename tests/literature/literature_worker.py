@@ -1,6 +1,6 @@
 """Runs programs of the literature as nests and compares them with plain Python; as a program, on all ranks of an MPI run.
 
-    mpiexec -n 2 python literature_worker.py REPORT SECONDS FAMILY...
+    mpiexec -n 2 python literature_worker.py REPORT SECONDS FAMILY.PROGRAM...
 
 Every rank passes arrays of its own. REPORT receives a line of JSON for every program, engine and rank as soon as it has run;
 standard output says which program is being run. After SECONDS every rank shows where it is and ends.
@@ -113,22 +113,21 @@ def outcomes(nest: lw.Nest, name: str) -> list[Outcome]:
 
 
 def main() -> int:
-    report, seconds, families = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+    report, seconds, names = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
     faulthandler.dump_traceback_later(seconds, exit=True)
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD.Dup()  # its messages never meet the nests' own
     rank = comm.Get_rank()
     with report.open("w") if rank == 0 else open("/dev/null", "w") as stream:
-        for family in families:
-            for name, nest in programs(family).items():
-                if rank == 0:
-                    print(f"{family}: {name}", flush=True)
-                for result in outcomes(nest, name):
-                    everywhere = comm.gather(result)
-                    for k, other in enumerate(everywhere or ()):
-                        stream.write(json.dumps({"rank": k, **asdict(other)}) + "\n")
-                    stream.flush()
+        for family, name in (word.split(".") for word in names):
+            if rank == 0:
+                print(f"{family}: {name}", flush=True)
+            for result in outcomes(programs(family)[name], name):
+                everywhere = comm.gather(result)
+                for k, other in enumerate(everywhere or ()):
+                    stream.write(json.dumps({"rank": k, **asdict(other)}) + "\n")
+                stream.flush()
     return 0
 
 

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from everyday import everyday
+from everyday import one_of
 from limits import scaled
 from literature_worker import ALONE, FAMILIES, FLOAT_SUMS, HERE, outcome, programs
 
@@ -26,7 +26,7 @@ REFUSED_FOR: dict[str, str] = {}
 EXPECTED_REFUSED = {name: reason for reason, names in REFUSED_FOR.items() for name in names.split()}
 
 FAMILY_OF = {name: family for family in FAMILIES for name in programs(family)}
-EVERYDAY = ["time_stepping"]  # of the families, on two ranks
+ONE_OF = 3  # programs is run every day
 SECONDS_A_PROGRAM = 15  # a limit for a loaded machine, not an estimate
 
 
@@ -90,7 +90,7 @@ def check_refusal(name: str, refused: str) -> None:
     assert EXPECTED_REFUSED[name] in refused, f"{name} is refused for another reason: {refused}"
 
 
-@pytest.mark.parametrize("name", FAMILY_OF)
+@pytest.mark.parametrize("name", one_of(ONE_OF, FAMILY_OF))
 def test_in_one_process(name: str) -> None:
     result, _ = outcome(nest_of(name), name)
     assert not result.failed
@@ -98,27 +98,38 @@ def test_in_one_process(name: str) -> None:
     check_refusal(name, result.refused)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_tiles_do_not_matter(engine: str) -> None:
+@pytest.mark.parametrize(
+    ("engine", "number"), [("overlap", ONE_OF), *(pytest.param(e, 1, marks=pytest.mark.long) for e in ENGINES)]
+)
+def test_tiles_do_not_matter(engine: str, number: int) -> None:
     """One process again, with tiles that are small enough for there to be several."""
-    for name in sorted(FAMILY_OF.keys() - EXPECTED_REFUSED.keys() - FLOAT_SUMS.keys()):
+    left_out = EXPECTED_REFUSED.keys() | FLOAT_SUMS.keys()
+    for name in [name for name in list(FAMILY_OF)[::number] if name not in left_out]:
         result, _ = outcome(nest_of(name), name, engine=engine, tile=5)
         wrong = result.refused or result.failed or result.differences
         assert not wrong, f"{name}: {wrong}"
 
 
-def check_on_ranks(families: list[str], ranks: int, directory: Path) -> None:
-    """All programs of some families, with every engine, in one MPI run."""
+def check_on_ranks(names: list[str], ranks: int, directory: Path) -> None:
+    """Some programs, with every engine, in one MPI run."""
     try:
         find_c_compiler(), find_cxx_compiler()
         mpiexec = find_mpi().mpiexec
     except BuildError as error:
         pytest.skip(str(error))
-    names = [name for family in families for name in programs(family)]
-    limit = round(scaled(60 + SECONDS_A_PROGRAM * len(names)))
+    limit = round(scaled(300 + SECONDS_A_PROGRAM * len(names)))
     report, log = directory / "report.jsonl", directory / "log.txt"
     worker = HERE / "literature_worker.py"
-    command = [mpiexec, "-n", ranks, sys.executable, worker, report, limit, *families]
+    command = [
+        mpiexec,
+        "-n",
+        ranks,
+        sys.executable,
+        worker,
+        report,
+        limit,
+        *(f"{FAMILY_OF[name]}.{name}" for name in names),
+    ]
     with log.open("w") as stream:
         process = subprocess.Popen(
             list(map(str, command)),
@@ -150,9 +161,17 @@ def check_on_ranks(families: list[str], ranks: int, directory: Path) -> None:
 
 @pytest.mark.mpi
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("family", everyday(FAMILIES, EVERYDAY))
+def test_some_on_two_ranks(tmp_path: Path) -> None:
+    """One program of every third family."""
+    check_on_ranks([next(iter(programs(family))) for family in FAMILIES[::3]], 2, tmp_path)
+
+
+@pytest.mark.mpi
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_on_two_ranks(family: str, tmp_path: Path) -> None:
-    check_on_ranks([family], 2, tmp_path)
+    check_on_ranks(list(programs(family)), 2, tmp_path)
 
 
 @pytest.mark.mpi
@@ -160,4 +179,4 @@ def test_on_two_ranks(family: str, tmp_path: Path) -> None:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_on_four_ranks(family: str, tmp_path: Path) -> None:
-    check_on_ranks([family], 4, tmp_path)
+    check_on_ranks(list(programs(family)), 4, tmp_path)

@@ -32,7 +32,7 @@ def examples(total: int, ranks: int) -> int:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", [n if n in (1, 3) else pytest.param(n, marks=pytest.mark.long) for n in SHARES])
+@pytest.mark.parametrize("ranks", [n if n == 3 else pytest.param(n, marks=pytest.mark.long) for n in SHARES])
 def test_bits_of_the_plain_loop(ranks: int, tmp_path: Path) -> None:
     check(Variant(ranks, examples(SHORT, ranks), DELAYS), tmp_path)
 

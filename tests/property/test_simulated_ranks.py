@@ -170,15 +170,15 @@ def test_elements_are_not_replaced_while_a_step_before_reads_them() -> None:
 
 
 def test_messages_are_enough_and_in_time() -> None:
-    search(check, wanted(25), first_seed())
+    search(check, wanted(12), first_seed())
 
 
 def test_messages_of_several_sweeps_are_enough_and_in_time() -> None:
-    search(check_along_time, wanted(20), first_seed())
+    search(check_along_time, wanted(10), first_seed())
 
 
 def test_messages_are_apart_from_the_steps_around_them() -> None:
-    search(check_apart, wanted(25), first_seed())
+    search(check_apart, wanted(12), first_seed())
 
 
 @pytest.mark.long

@@ -133,6 +133,7 @@ QUEUE_MUTATIONS = {
 PLACES = {"memory": MUTATIONS, "disk": DISK_MUTATIONS, "queue": QUEUE_MUTATIONS}
 MARKS = {"memory": (), "disk": (), "queue": (pytest.mark.skipif(not LIBURING.is_here, reason=LIBURING.reason),)}
 EVERYWHERE = [pytest.param(place, marks=MARKS[place]) for place in PLACES]
+EVERYDAY = ["memory", "disk", pytest.param("queue", marks=[*MARKS["queue"], pytest.mark.long])]
 
 
 @cache
@@ -207,7 +208,7 @@ def test_threads_with_delays(place: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("works")
-@pytest.mark.parametrize("place", EVERYWHERE)
+@pytest.mark.parametrize("place", EVERYDAY)
 def test_no_races(place: str, tmp_path: Path) -> None:
     check(tmp_path, wanted({"memory": 4, "disk": 3, "queue": 1}[place]), "sanitized", place)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from everyday import one_of
 from refusal_cases import compare_with_plain_loop, grid_of, load, two_loops
 
 C_WORDS = [
@@ -59,7 +60,7 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("name", one_of(2, ODD))
 def test_odd_but_fine(name: str, tmp_path: Path) -> None:
     compare_with_plain_loop(ODD[name], tmp_path)
 
@@ -84,7 +85,7 @@ def test_names_that_mean_something_in_c(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("words", [C_WORDS[k::3] for k in range(3)], ids=["first", "second", "third"])
+@pytest.mark.parametrize("words", one_of(3, (C_WORDS[k::3] for k in range(3))), ids=["first", "second", "third"])
 def test_arrays_indices_and_functions_with_names_of_c(words: list[str], tmp_path: Path) -> None:
     for word, index in zip(words, [*words[1:], words[0]], strict=True):
         source = two_loops("u[i, j] = 0.5 * u[i, j-1] + i").replace("range(1, u.shape[0] - 1)", "range(3, 0, -1)")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from refusal_cases import REFUSALS, Refusal, load
+from everyday import one_of
+from refusal_cases import REFUSALS, load
 from refused import ALL
 from repairs import NO_FUNCTION, REPAIRS, key_of
 
@@ -28,8 +29,9 @@ def test_every_repair_is_of_a_case() -> None:
     assert set(REPAIRS) - set(CASES) <= {key_of(case) for case in REFUSALS if case not in ALL}
 
 
-@pytest.mark.parametrize(("key", "case"), CASES.items(), ids=list(CASES))
-def test_the_repaired_nest_agrees_with_the_plain_loop(key: str, case: Refusal, tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", one_of(3, CASES))
+def test_the_repaired_nest_agrees_with_the_plain_loop(key: str, tmp_path: Path) -> None:
+    case = CASES[key]
     repair = REPAIRS[key]
     nest = load(repair.source or case.source, tmp_path / "their.py").f
     found, expected = (copied((repair.arguments or case.arguments)()) for _ in range(2))

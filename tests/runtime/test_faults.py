@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from everyday import everyday
+from everyday import everyday, one_of
 from limits import scaled
 from needs import TASKSET
 from processes import WITH_HELPERS, default_signals
@@ -341,7 +341,7 @@ def test_one_core() -> None:
     ("cpus", "text"),
     [
         (("900", "901"), "the helper thread cannot be pinned to CPU 900: this process may use CPU 0"),
-        ((str(allowed_cpus()[0]),), "1 for 2 ranks"),
+        pytest.param((str(allowed_cpus()[0]),), "1 for 2 ranks", marks=pytest.mark.long),
     ],
 )
 def test_helper_cpus_that_cannot_be_had(cpus: tuple[str, ...], text: str) -> None:
@@ -360,7 +360,7 @@ def test_a_helper_thread_that_cannot_be_pinned_after_all() -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("level", ["single", "funneled"])
+@pytest.mark.parametrize("level", everyday(["single", "funneled"], ["funneled"]))
 def test_mpi_without_threads(level: str) -> None:
     done = start(2, "thread_level", level)
     if done.returncode == 0:
@@ -399,7 +399,7 @@ WINDOWS = {
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("kind", WINDOWS)
+@pytest.mark.parametrize("kind", one_of(2, WINDOWS))
 def test_windows_that_cannot_be_allocated(kind: str, tmp_path: Path) -> None:
     function, settings, text = WINDOWS[kind]
     source, library = tmp_path / "none.c", tmp_path / "none.so"

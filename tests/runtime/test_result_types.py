@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from everyday import everyday
 from loading import load
 
 import lapwing as lw
@@ -52,9 +53,7 @@ def outcome(call: Callable[..., Any], u: np.ndarray, least: float) -> str:
         return repr(call(u.copy(), least))
 
 
-@pytest.mark.parametrize(
-    "dtype", ["float64", "int32", *(pytest.param(d, marks=pytest.mark.long) for d in ("float32", "int64"))]
-)
+@pytest.mark.parametrize("dtype", everyday(["float64", "float32", "int32", "int64"], ["float64"]))
 @pytest.mark.parametrize("updates", [UPDATES, CARRIED], ids=["reductions", "carried"])
 def test_types(updates: dict[str, str], dtype: str, tmp_path: Path) -> None:
     tried = 0

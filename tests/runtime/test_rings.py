@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from limits import scaled
 from processes import WITH_HELPERS
+from randomness import THOROUGHLY, rounds
 
 import lapwing as lw
 from lapwing.codegen.toolchain import find_mpi
@@ -161,24 +162,26 @@ def test_what_cannot_be_cut_runs_in_its_own_order_and_says_why() -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.long), pytest.param(3, marks=pytest.mark.long), 4])
-def test_on_ranks(ranks: int) -> None:
+@pytest.mark.parametrize(
+    ("ranks", "thorough"), [(4, False), *(pytest.param(n, True, marks=pytest.mark.long) for n in (2, 3, 4))]
+)
+def test_on_ranks(ranks: int, thorough: bool) -> None:
     try:
         mpiexec = str(find_mpi().mpiexec)
     except BuildError as error:
         pytest.skip(str(error))
     done = subprocess.run(
         [mpiexec, "-n", str(ranks), sys.executable, __file__], capture_output=True, text=True, timeout=SECONDS, check=False,
-        stdin=subprocess.DEVNULL, env={**os.environ, **WITH_HELPERS},
+        stdin=subprocess.DEVNULL, env={**os.environ, **WITH_HELPERS, **(THOROUGHLY if thorough else {})},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.count("done\n") == ranks
 
 
 def main() -> None:
-    for nest, values in arguments().items():
-        for engine in ENGINES:
-            check(nest, values, nest.using(engine=engine))
+    for number, (nest, values) in enumerate(arguments().items()):
+        for k in rounds(1, len(ENGINES)):
+            check(nest, values, nest.using(engine=ENGINES[(number + k) % len(ENGINES)]))
         if nest in (ising, seidel) and communicator.world().Get_size() == 4:
             for engine in ENGINES:
                 check(nest, values, nest.using(engine=engine, grid=(2, 2), tile=3))

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy.typing as npt
 
-from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.planner.plan import Plan
 from lapwing.runtime.arrays.layout import written_boxes
@@ -77,10 +76,7 @@ class PreparedRun:
         self._in_place = tuple(k for k in range(len(arrays)) if k not in self._copies)
         self._reductions = Reductions(bound)
         self._bare_run, self._times = self._runner.bare_run(self._runtime, self._options)
-        # Of any other nest runs that are alike take as long as each other.
-        self._may_last = bound.nest.is_sequential or any(
-            isinstance(s, t.TypedWhile | t.TypedFor) for s in t.all_statements(bound.body.statements)
-        )
+        self._may_last = bound.may_last
         self.seconds = float("inf")  # that the last run took
 
     @property
@@ -99,8 +95,7 @@ class PreparedRun:
         workspace = self._runner.workspace
         if self.seconds < REPORTED_SECONDS:
             workspace.reset()
-            if self._may_last:
-                self._options.interrupts = ends_on_interrupt()
+            self._options.interrupts = self._may_last and ends_on_interrupt()
             status = self._bare_run()
             if status != native.DONE:
                 self._runner.check(status, self._runtime)

@@ -30,6 +30,7 @@ from lapwing.runtime.execute import (
     touched_boxes,
 )
 from lapwing.runtime.mpi.communicator import agree, all_rows, finish, first_ranks, meet
+from lapwing.runtime.mpi.interrupt import ends_on_interrupt
 from lapwing.runtime.runner import Measure, Runner, carry_out, native_options, or_abort
 from lapwing.runtime.tuning import Place, Tuning
 from lapwing.runtime.workspace import Reductions
@@ -80,6 +81,7 @@ class RepeatedRun:
         self._handed_over = {name: handed for name, handed in found.items() if handed is not None}
         # A rank that meets what the plain loop raises tells the others; of one-sided transfers memory is mapped for every run.
         self._is_bare = not bound.body.traps and plan.engine != "onesided"
+        self._may_last = bound.may_last
         self.seconds = float("inf")  # that the last run took on this rank
 
     @staticmethod
@@ -191,6 +193,7 @@ class RepeatedRun:
             self.seconds = trace.times["total"]
             return
         ready.runner.reset()
+        self._shared.options.interrupts = self._may_last and ends_on_interrupt()
         status = ready.bare_run()
         if status != native.DONE:
             ready.runner.check(status, self._shared.runtime)

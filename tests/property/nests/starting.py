@@ -27,7 +27,8 @@ PAIRS = {"MPIR_CVAR_ODD_EVEN_CLIQUES": "1", "LAPWING_PATIENCE": "120", **OVER_TC
 # MPICH 5.0 does so now and then where ranks share memory with some and talk over TCP with others, after windows were used:
 # docs/architecture/ranks.md.
 LOST = "MPI has lost a message between them"
-SECONDS_A_NEST = 3  # a limit for a loaded machine, not an estimate
+# Limits for a loaded machine, not estimates. The first nest waits for the runtime to be compiled.
+SECONDS_A_NEST, SECONDS_TO_START = 3, 300
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def mpiexec() -> Path:
 def run_worker(worker: str, variant: Variant, directory: Path) -> dict[str, Any]:
     """Run a worker; a rank that hangs or dies is a failure that shows the nest at hand. What it reports."""
     ranks, nests = variant.ranks, variant.nests
-    limit = round(scaled(120 + SECONDS_A_NEST * nests))
+    limit = round(scaled(SECONDS_TO_START + SECONDS_A_NEST * nests))
     command = [
         mpiexec(),
         "-n",

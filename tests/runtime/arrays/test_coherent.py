@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from everyday import everyday
 from limits import scaled
 from on_ranks import mpiexec, numbers, rank_and_size
 from processes import WITH_HELPERS
@@ -280,10 +281,7 @@ def play(ranks: int, *names: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.mpi
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize(
-    "ranks", [1, 3, pytest.param(2, marks=pytest.mark.long), pytest.param(4, marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("ranks", everyday([1, 2, 3, 4], [3]))
 def test_scenarios(ranks: int) -> None:
     done = play(ranks, *IN_TURN)
     assert done.returncode == 0, f"{done.stdout[-1000:]}\n{done.stderr[-3000:]}"
@@ -291,7 +289,6 @@ def test_scenarios(ranks: int) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.timeout(300)
 def test_an_error_of_the_driver_on_one_rank_ends_all() -> None:
     done = play(2, "one_rank_fails")
     assert done.returncode != 0

@@ -366,8 +366,8 @@ def rank():
 @pytest.mark.parametrize(
     ("nest", "options"),
     [
-        ("smooth", "--repeat 2"),
         ("slanted", "-p how=local"),
+        pytest.param("smooth", "--repeat 2", marks=pytest.mark.long),
         pytest.param("smooth", "-p how=self --repeat 2", marks=pytest.mark.long),
         *(pytest.param(nest, f"-p how={how} {check}", marks=pytest.mark.long) for nest in ("smooth", "slanted")
           for how in ("whole", "self", "local") for check in ("", "--check")),
@@ -389,8 +389,12 @@ def test_a_problem_of_distributed_arrays(nest: str, options: str, tmp_path: Path
     ("options", "text"),
     [
         ("-p how=alias", "u and b are the same array, and it is written"),
-        ("-p how=alias --check", "arrays u and b share memory, and u is written"),
-        ("-p how=numpy", "the ranks agree on what a problem creates once it has returned on all of them"),
+        pytest.param("-p how=alias --check", "arrays u and b share memory, and u is written", marks=pytest.mark.long),
+        pytest.param(
+            "-p how=numpy",
+            "the ranks agree on what a problem creates once it has returned on all of them",
+            marks=pytest.mark.long,
+        ),
         ("-p how=fewer --check", "what is distributed differs between ranks: ['u', 'b'] on rank 0, ['u'] on rank 1"),
     ],
 )

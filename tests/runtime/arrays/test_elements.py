@@ -257,7 +257,6 @@ def play(ranks: int, *names: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.mpi
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "ranks", [3, *(pytest.param(ranks, marks=pytest.mark.long) for ranks in (1, 2, 4))]
 )  # fmt: skip

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from everyday import everyday
+from limits import scaled
 from on_ranks import back, mpiexec, numbers, on_rank_0, only_read, other_order, rank_and_size, slanted, smooth
 from on_ranks import written_twice as writes_twice
 from processes import WITH_HELPERS
@@ -27,7 +28,7 @@ from lapwing.runtime import execute
 from lapwing.runtime.mpi import communicator
 from lapwing.runtime.mpi.arrival import ranks_text
 
-SECONDS = 120
+SECONDS = scaled(120)
 PATIENCE = "2"
 SCENARIOS: dict[str, Callable[..., None]] = {}
 

@@ -122,10 +122,12 @@ def test_both_come_to_their_end(errors: bool) -> None:
     assert stuck(Protocol(), errors) == []
 
 
+@pytest.mark.long
 def test_a_rank_that_gives_up_at_once_holds_the_other_up() -> None:
     assert stuck(Protocol(gives_up_at_once=True), errors=True)
 
 
+@pytest.mark.long
 def test_a_rank_that_finishes_its_own_passes_waits_for_those_of_the_one_that_stopped() -> None:
     """Where no messages keep them together it may be some passes ahead."""
     found = stuck(Protocol(finishes_own_passes=True), errors=True)
@@ -138,5 +140,6 @@ def test_a_rank_that_waits_for_a_message_must_say_what_is_written() -> None:
     assert stuck(Protocol(notices_while_waiting_for_messages=False), errors=False)
 
 
+@pytest.mark.long
 def test_a_rank_that_waits_for_the_disk_must_hear_of_errors() -> None:
     assert stuck(Protocol(hears_while_waiting_for_the_disk=False), errors=True)

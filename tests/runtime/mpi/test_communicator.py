@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import on_ranks
 import pytest
+from limits import scaled
 from on_ranks import back, mpiexec, numbers, rank_and_size, smooth
 from processes import WITH_HELPERS
 
@@ -24,7 +25,7 @@ import lapwing as lw
 from lapwing.planner.plan import ENGINES
 from lapwing.runtime.mpi.threads import one_call
 
-SECONDS = 120
+SECONDS = scaled(120)
 SCENARIOS: dict[str, Callable[[], None]] = {}
 
 

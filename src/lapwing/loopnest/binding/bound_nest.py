@@ -94,6 +94,13 @@ class BoundNest:
     def symbols(self) -> dict[str, int]:
         return {name: int(self.parameters[name]) for name, _ in self.nest.symbols if _is_integer(self.parameters[name])}
 
+    @property
+    def may_last(self) -> bool:
+        """Whether a run may take any time, or never end, whatever time an earlier one of the same sizes took."""
+        return self.nest.is_sequential or any(
+            isinstance(s, t.TypedWhile | t.TypedFor) for s in t.all_statements(self.body.statements)
+        )
+
     @cached_property
     def accesses(self) -> tuple[ir.Access, ...]:
         return tuple(o.access for o in occurrences(self.nest))

@@ -107,7 +107,7 @@ __attribute__((noinline)) inline void compute_until_interrupted(const lw_module 
     }
     state.computing = 1;
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    module.compute(tile, box);
+    if (!state.met) module.compute(tile, box); // else it has come since somebody last looked
     std::atomic_signal_fence(std::memory_order_seq_cst);
     state.computing = 0;
 }

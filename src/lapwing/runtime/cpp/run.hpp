@@ -40,6 +40,10 @@ struct Run {
 private:
     int execute(const Courier &courier, Progress &progress, Storage &storage, Trace &trace) const {
         const Interrupts interrupts(options.interrupts != 0);
+        // Of a signal that came before it was watched for only the caller knows.
+        if (options.interrupts != 0 && report != nullptr && report(0, program.sweeps * program.steps) == LW_STOP) {
+            return LW_STOPPED;
+        }
         Pipeline pipeline(program, modules, tiles, courier, progress, storage, trace, report, options.grace_seconds);
         const int status = pipeline.run(options.slice_seconds, options.dry != 0);
         trace.copy_to(kept);

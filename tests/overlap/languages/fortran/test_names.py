@@ -130,10 +130,7 @@ def filled(values: dict[str, str]) -> str:
 
 RUN = (
     "module",
-    "external procedures must be declared",
     "module used with another name",
-    "names that variables have",
-    "name that is almost too long",
     "external procedure that needs its interface",
 )
 

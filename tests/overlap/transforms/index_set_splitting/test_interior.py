@@ -198,8 +198,10 @@ def test_lines_that_each_iteration_fills_do_not_hold_a_procedure_together(tmp_pa
         (ROWS, "a.f90", RECURRENCE),
         pytest.param(ROWS, "a.f90", HANDED_ON, marks=pytest.mark.long),
         (ROWS, "a.f90", COUNTED),
-        (ROWS, "a.f90", LABELLED),
-        (ROWS, "a.f90", ("integer, parameter :: most = 24", "integer, parameter :: most = 9")),
+        pytest.param(ROWS, "a.f90", LABELLED, marks=pytest.mark.long),
+        pytest.param(
+            ROWS, "a.f90", ("integer, parameter :: most = 24", "integer, parameter :: most = 9"), marks=pytest.mark.long
+        ),
         pytest.param(
             ROWS,
             "a.f90",
