@@ -27,10 +27,10 @@ from lapwing.cli.main import main
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import BuildError, RefusedError
 from lapwing.export import smpi
-from lapwing.export.description import _text
+from lapwing.export.description import c_text as _text
 from lapwing.export.smpi import Cluster, cost_options, host_file, line, platform_xml
 from lapwing.export.stand_alone import export, sources
-from lapwing.export.tables import _table, program_bytes
+from lapwing.export.tables import program_bytes, table_of
 from lapwing.export.virtual import cluster_of
 from lapwing.machine import stored
 from lapwing.planner.choose import Wishes, make_plan
@@ -589,8 +589,8 @@ def test_tables_are_read_as_they_were() -> None:
     extremes = np.array([[2**63 - 1, -(2**63)], [-(2**63), 2**63 - 1], [0, -1]], np.int64)
     regular = np.stack([np.arange(100) * 7, np.full(100, 3), -np.arange(100) // 10], axis=1)
     for rows in (extremes, regular, rng.integers(-(2**63), 2**63 - 1, (50, 4)), np.zeros((0, 3), np.int64)):
-        assert read_table(_table(rows), rows.shape[1]) == rows.tolist()
-    assert len(_table(regular)) < 150
+        assert read_table(table_of(rows), rows.shape[1]) == rows.tolist()
+    assert len(table_of(regular)) < 150
 
 
 def test_the_tables_know_all_of_a_program() -> None:

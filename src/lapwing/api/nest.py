@@ -245,6 +245,10 @@ class Nest(PlannedNest):
                 say(f"  {refusal}")
         return self.python
 
+    def for_any_integers(self) -> Nest:
+        """A sequential region as one that is made for any integers, not for those of one call."""
+        return self if self.source.generic else self._origin._generic_region.like(self)
+
     @functools.cached_property
     def _generic_region(self) -> Nest:
         """A sequential region that is called with ever other integers, as one that is made for any."""
