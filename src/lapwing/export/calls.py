@@ -15,7 +15,7 @@ from lapwing.runtime.arrays.layout import written_boxes
 from lapwing.runtime.arrays.shear import shear_of
 from lapwing.runtime.arrays.storage import Storage, storage_of
 from lapwing.runtime.binding.program import RankProgram, phased_program, rank_program
-from lapwing.tiling.boxes import Box, volume
+from lapwing.tiling.boxes import Box, coalesced, common, volume
 from lapwing.tiling.faces import Faces, faces_of
 from lapwing.tiling.skewing import skewed_nest
 
@@ -65,6 +65,10 @@ class NestCall:
             return _some([store.box])
         return _some([box for box, _ in store.shear.pieces(store.box, self._everything(name))])
 
+    def room(self, name: str, rank: int) -> Boxes:
+        """The elements of which tiles and messages may touch the memory, although nobody reads what is there."""
+        return self.needs(name, rank)
+
     def writes(self, name: str, rank: int) -> tuple[Boxes, ...]:
         """The elements that a rank writes: rounds, of which the last one counts."""
         if name not in self.bound.nest.written:
@@ -85,6 +89,7 @@ class PhasesCall:
     """Several nests through one pipeline."""
 
     plan: PhasedPlan
+    _known: dict[str, list[Box]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -108,10 +113,21 @@ class PhasesCall:
     def needs(self, name: str, rank: int) -> Boxes:
         return _some(self.plan.faces.needed_parts(name, rank))
 
+    def room(self, name: str, rank: int) -> Boxes:
+        return _some([self.plan.faces.needed_box(name, rank)])
+
     def writes(self, name: str, rank: int) -> tuple[Boxes, ...]:
         if name not in self.plan.distribution.phased.written:
             return ()
-        return (_some(self.plan.faces.written_boxes(name, rank)),)
+        # In the end the owner of an element has it, whichever rank has done the phase that wrote it.
+        return (tuple(common(self._written(name), [self.plan.distribution.owned(name, rank)])),)
+
+    def _written(self, name: str) -> list[Box]:
+        """The elements that some rank writes."""
+        if name not in self._known:
+            ranks = range(self.plan.ranks)
+            self._known[name] = coalesced(box for rank in ranks for box in self.plan.faces.written_boxes(name, rank))
+        return self._known[name]
 
 
 @dataclass(eq=False)

@@ -111,7 +111,8 @@ class DriverTables:
 
     def _call(self, call: CallNest, seconds_per_point: Seconds | None) -> Iterator[bytes]:
         seconds = 0.0 if seconds_per_point is None else seconds_per_point(call.call)
-        program = call.call.tables(0).c
+        tables = call.call.tables(0)  # to be held as long as the program in them
+        program = tables.c
         yield list_of([call.call.plan.ranks, bits(seconds), program.phases])
         phases = zip(call.call.bounds, call.call.sources, call.words, call.starts, strict=True)
         for number, (bound, text, words, starts) in enumerate(phases):
@@ -255,6 +256,10 @@ class DriverTables:
         for call in self._calls:
             if rank < call.call.plan.ranks:
                 yield from self._call_of_rank(call, rank)
+        for local in self._locals:
+            if local.rank == rank:
+                for array in local.call.bound.arrays:
+                    yield from self._private_locally(local, array.name)
         for exchange in self._exchanges:
             rows = []
             for name, move in exchange.moves:
@@ -267,32 +272,64 @@ class DriverTables:
                 yield _boxes(array.owned[rank])
 
     def _call_of_rank(self, call: CallNest, rank: int) -> Iterator[bytes]:
-        program = call.call.tables(rank)
-        c = program.c
+        tables = call.call.tables(rank)
+        c = tables.c
         yield list_of([c.sweeps, c.batch, c.apart])
         for number, bound in enumerate(call.call.bounds):
             yield list_of([c.phase[number].first_step, c.phase[number].rewrites])
             for array in bound.arrays:
-                yield from self._private(call, array.name, rank)
+                yield from self._private(call.call, call.views[array.name], array.name, rank)
         yield from rank_tables(c)
 
-    def _private(self, call: CallNest, name: str, rank: int) -> Iterator[bytes]:
-        """Where a tile finds an array that does not lie in order."""
-        store = call.call.storage(name, rank)
-        if store is None or store.shear is None:
-            yield list_of([0, 0])
-            yield list_of([])
-            yield _boxes([])
-            yield _boxes([])
-            return
-        sides = [high - low for low, high in store.box]
-        itemsize = call.call.bounds[0].array(name).itemsize
-        strides = padded_strides(sides, itemsize)
-        origin = -sum(low * stride for (low, _), stride in zip(store.box, strides, strict=True))
-        yield list_of([max(1, sides[0]) * strides[0], origin])
-        yield list_of(store.shear.strides(strides))
-        yield _boxes(call.call.needs(name, rank))
-        yield _boxes([box for boxes in call.call.writes(name, rank) for box in boxes])
+    def _private(self, call: Call, view: View, name: str, rank: int) -> Iterator[bytes]:
+        """Where a tile finds an array that does not lie in order, sheared or with gaps between the elements of its rows."""
+        store, array = call.storage(name, rank), call.bounds[0].array(name)
+        written = [box for boxes in call.writes(name, rank) for box in boxes]
+        needed = [*call.needs(name, rank), *written]
+        if store is not None and store.shear is not None:
+            sides, strides, origin = _in_order(store.box, array.itemsize)
+            yield from _private_part(sides, strides, origin, store.shear.strides(strides), needed, written)
+        elif view.has_gaps and needed:
+            box = _hull([*needed, *call.room(name, rank)], len(array.shape))
+            yield from _private_part(*_in_order(box, array.itemsize), None, needed, written)
+        else:
+            yield from _no_private_part()
+
+    def _private_locally(self, call: CallLocally, name: str) -> Iterator[bytes]:
+        view, bound, box = call.views[name], call.call.bound, call.call.box(name)
+        if view.has_gaps:
+            written = [box] if name in bound.nest.written else []
+            yield from _private_part(*_in_order(box, bound.array(name).itemsize), None, [box], written)
+        else:
+            yield from _no_private_part()
+
+
+def _in_order(box: Box, itemsize: int) -> tuple[list[int], tuple[int, ...], int]:
+    """The sides of a box, the strides of its elements in memory, and where in that element (0, …, 0) would be."""
+    sides = [high - low for low, high in box]
+    strides = padded_strides(sides, itemsize)
+    return sides, strides, -sum(low * stride for (low, _), stride in zip(box, strides, strict=True))
+
+
+def _private_part(
+    sides: Sequence[int],
+    strides: Sequence[int],
+    origin: int,
+    of_indices: Sequence[int] | None,
+    loaded: Sequence[Box],
+    stored: Sequence[Box],
+) -> Iterator[bytes]:
+    yield list_of([max(1, sides[0]) * strides[0], origin])
+    yield list_of(strides if of_indices is None else of_indices)
+    yield _boxes(loaded)
+    yield _boxes(stored)
+
+
+def _no_private_part() -> Iterator[bytes]:
+    yield list_of([0, 0])
+    yield list_of([])
+    yield _boxes([])
+    yield _boxes([])
 
 
 def _hull(boxes: Sequence[Box], axes: int) -> Box:

@@ -491,10 +491,11 @@ class _Following(Evaluation):
         ranks = range(call.plan.ranks)
         needs: dict[str, list[Boxes]] = {}
         rounds: dict[str, list[list[Boxes]]] = {}
-        nobody: list[Boxes] = [()] * (self.ranks - len(ranks))
+        nobody: tuple[Boxes, ...] = ((),) * (self.ranks - len(ranks))
         for name in arrays_of(call):
             view = views[name]
             writes = [call.writes(name, rank) for rank in ranks]
+            self.keep(view.memory, [*(tuple(map(view.in_memory, call.room(name, rank))) for rank in ranks), *nobody])
             boxes = needs.setdefault(view.memory, [()] * self.ranks)
             for rank in ranks:
                 # What a rank brings back it must have had: a guard may leave it as it was.

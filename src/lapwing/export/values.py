@@ -82,6 +82,11 @@ class View:
         return all(r == (0, n) for r, n in zip(self.part, self.whole, strict=True))
 
     @property
+    def has_gaps(self) -> bool:
+        """Whether elements of a row do not lie behind each other."""
+        return isinstance(self.part[-1], int)
+
+    @property
     def like(self) -> ArrayShape:
         return ArrayShape(self.dtype, self.shape)
 

@@ -83,17 +83,31 @@ struct Phase {
     std::vector<Word> words, starts;
 };
 
-// An array that a tile wants in an order of its own: what it needs is put there, and brought back from there.
+// An array that a tile wants in an order of its own, if it does: what it needs is put there, and brought back from there.
 struct Private {
-    explicit Private(Part &part, std::int64_t itemsize, const char *name) {
+    Private(Part &part, const lw_nest_array &kind) : kind(&kind) {
         const Numbers head = part.list(), strides = part.list();
         loaded = part.rows<lw_box>();
         stored = part.rows<lw_box>();
         if (strides.empty()) return;
         for (std::size_t k = 0; k < strides.size(); ++k) array.stride[k] = strides[k];
-        array.base = room.allocate(head.at(0), head.at(1), itemsize, name);
+        array.base = room.allocate(head.at(0), head.at(1), kind.itemsize, kind.name);
     }
 
+    // Where the tile finds the array.
+    lw_array begin(const lw_array &there) {
+        if (array.base == nullptr) return there;
+        for (std::int64_t k = 0; k < kind->axes; ++k) array.shape[k] = there.shape[k];
+        for (const lw_box &box : loaded) copy_elements(box, kind->axes, there, array, kind->itemsize);
+        return array;
+    }
+
+    void end(const lw_array &there) const {
+        if (array.base == nullptr) return;
+        for (const lw_box &box : stored) copy_elements(box, kind->axes, array, there, kind->itemsize);
+    }
+
+    const lw_nest_array *kind;
     lw_array array{};
     std::vector<lw_box> loaded, stored;
     Room room;
@@ -202,8 +216,7 @@ public:
                                  place.at(0), place.at(1)});
             std::vector<Private> &here = privates_.emplace_back();
             for (std::int64_t a = 0; a < phases_[k].nest().arrays; ++a) {
-                const lw_nest_array &array = phases_[k].nest().array[a];
-                here.emplace_back(own, array.itemsize, array.name);
+                here.emplace_back(own, phases_[k].nest().array[a]);
             }
         }
         steps_ = own.rows<lw_box>();
@@ -251,7 +264,9 @@ private:
         std::vector<lw_tile> tiles;
         for (std::size_t k = 0; k < phases_.size(); ++k) {
             modules.push_back(phases_[k].module->functions);
-            for (std::size_t a = 0; a < phases_[k].places.size(); ++a) arrays[k].push_back(begin(k, a, memories));
+            for (std::size_t a = 0; a < privates_[k].size(); ++a) {
+                arrays[k].push_back(privates_[k][a].begin(phases_[k].places[a].in(memories)));
+            }
             arrays[k].emplace_back();
             scalars.push_back(values_of(phases_[k].words, registers));
             tiles.push_back({arrays[k].data(), scalars[k].data(), words[k].data(), 0, 0, 0});
@@ -269,27 +284,8 @@ private:
             end_all(lw_this_driver.name, lw_failure());
         }
         for (std::size_t k = 0; k < phases_.size(); ++k) {
-            for (std::size_t a = 0; a < phases_[k].places.size(); ++a) end(k, a, memories);
+            for (std::size_t a = 0; a < privates_[k].size(); ++a) privates_[k][a].end(phases_[k].places[a].in(memories));
         }
-    }
-
-    lw_array begin(std::size_t phase, std::size_t array, const Memories &memories) {
-        const Place &place = phases_[phase].places[array];
-        lw_array found = place.in(memories);
-        Private &own = privates_[phase][array];
-        if (own.array.base == nullptr) return found;
-        const Memory &memory = *memories[static_cast<std::size_t>(place.memory)];
-        for (std::size_t k = 0; k < place.axes.size(); ++k) own.array.shape[k] = found.shape[k];
-        for (const lw_box &box : own.loaded) memory.copy(box, found, own.array);
-        return own.array;
-    }
-
-    void end(std::size_t phase, std::size_t array, const Memories &memories) {
-        const Place &place = phases_[phase].places[array];
-        const Private &own = privates_[phase][array];
-        if (own.array.base == nullptr) return;
-        const Memory &memory = *memories[static_cast<std::size_t>(place.memory)];
-        for (const lw_box &box : own.stored) memory.copy(box, own.array, place.in(memories));
     }
 
     void merge(std::size_t number, const Words &words, const std::vector<lw_scalar> &starts, Registers &registers) {
@@ -323,7 +319,11 @@ private:
 // Loops in their own order, or what stands between loops: on one rank, or on each for itself.
 class LocalCall {
 public:
-    explicit LocalCall(Part &common) : rank_(common.list().at(0)), phase_(common) { results_ = common.rows<Result>(); }
+    LocalCall(Part &common, Part &own) : rank_(common.list().at(0)), phase_(common) {
+        results_ = common.rows<Result>();
+        if (rank_ != rank_of(MPI_COMM_WORLD)) return;
+        for (std::int64_t a = 0; a < phase_.nest().arrays; ++a) privates_.emplace_back(own, phase_.nest().array[a]);
+    }
 
     void run(const Memories &memories, Registers &registers) {
         const lw_nest &nest = phase_.nest();
@@ -331,7 +331,9 @@ public:
         Words words = begin_words(nest, starts);
         if (rank_ < 0 || rank_ == rank_of(MPI_COMM_WORLD)) {
             std::vector<lw_array> arrays;
-            for (const Place &place : phase_.places) arrays.push_back(place.in(memories));
+            for (std::size_t a = 0; a < privates_.size(); ++a) {
+                arrays.push_back(privates_[a].begin(phase_.places[a].in(memories)));
+            }
             arrays.emplace_back();
             const std::vector<lw_scalar> scalars = values_of(phase_.words, registers);
             lw_tile tile = {arrays.data(), scalars.data(), words.data(), 0, 0, 0};
@@ -339,6 +341,7 @@ public:
             once.hi[0] = 1;
             phase_.module->functions.compute(&tile, &once);
             if (tile.trap != 0) end_all(lw_this_driver.name, nest.trap[tile.trap - 1]);
+            for (std::size_t a = 0; a < privates_.size(); ++a) privates_[a].end(phase_.places[a].in(memories));
         }
         if (results_.empty()) return;
         if (rank_ >= 0) {
@@ -353,6 +356,7 @@ private:
     std::int64_t rank_;
     Phase phase_;
     std::vector<Result> results_;
+    std::vector<Private> privates_;
 };
 
 } // namespace lapwing

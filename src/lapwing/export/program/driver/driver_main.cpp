@@ -63,7 +63,7 @@ public:
         }
         code_ = common.list();
         for (std::int64_t k = 0; k < head.at(5); ++k) calls_.push_back(std::make_unique<NestCall>(common, own));
-        for (std::int64_t k = 0; k < head.at(6); ++k) locals_.emplace_back(common);
+        for (std::int64_t k = 0; k < head.at(6); ++k) locals_.emplace_back(common, own);
         for (std::int64_t k = 0; k < head.at(7); ++k) exchanges_.push_back(own.rows<Move>());
         for (std::int64_t k = 0; k < head.at(8); ++k) {
             End end{common.rows<Written>(), common.rows<Printed>(), {}};

@@ -40,6 +40,32 @@ void each_row(const lw_box &box, std::int64_t axes, const lw_array &array, std::
     }
 }
 
+// Copies a box of elements, element by element: rows need not be contiguous.
+inline void copy_elements(const lw_box &box, std::int64_t axes, const lw_array &from, const lw_array &to,
+                          std::int64_t itemsize) {
+    if (volume(box, axes) == 0) return;
+    const std::int64_t last = axes - 1;
+    lw_box at = box;
+    for (;;) {
+        std::int64_t here = 0, there = 0;
+        for (std::int64_t k = 0; k < axes; ++k) here += at.lo[k] * from.stride[k], there += at.lo[k] * to.stride[k];
+        const char *source = static_cast<const char *>(from.base) + here * itemsize;
+        char *target = static_cast<char *>(to.base) + there * itemsize;
+        const std::int64_t count = box.hi[last] - box.lo[last];
+        if (from.stride[last] == 1 && to.stride[last] == 1) {
+            std::memcpy(target, source, static_cast<std::size_t>(count * itemsize));
+        } else {
+            for (std::int64_t k = 0; k < count; ++k) {
+                std::memcpy(target + k * to.stride[last] * itemsize, source + k * from.stride[last] * itemsize,
+                            static_cast<std::size_t>(itemsize));
+            }
+        }
+        std::int64_t k = last;
+        for (; k > 0 && ++at.lo[k - 1] == box.hi[k - 1]; --k) at.lo[k - 1] = box.lo[k - 1];
+        if (k == 0) return;
+    }
+}
+
 // Memory of so many elements, and the address that element (0, ..., 0) would have if one that is `origin` elements
 // behind it is the first.
 class Room {
@@ -99,16 +125,7 @@ public:
     }
 
     // What is kept of a copy is there in what it is a copy of.
-    void copy_of(const Memory &other) { copy(box_, other.array_, array_); }
-
-    void copy(const lw_box &box, const lw_array &from, const lw_array &to) const {
-        std::vector<const char *> rows;
-        each_row(box, kind_.axes, from, kind_.itemsize, [&](const char *row, std::int64_t) { rows.push_back(row); });
-        std::size_t next = 0;
-        each_row(box, kind_.axes, to, kind_.itemsize, [&](char *row, std::int64_t count) {
-            std::memcpy(row, rows[next++], static_cast<std::size_t>(count * kind_.itemsize));
-        });
-    }
+    void copy_of(const Memory &other) { copy_elements(box_, kind_.axes, other.array_, array_, kind_.itemsize); }
 
     std::int64_t bytes(const lw_box &box) const { return volume(box, kind_.axes) * kind_.itemsize; }
 
