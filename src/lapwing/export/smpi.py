@@ -181,16 +181,21 @@ def simulate(program: Path, tables: bytes, ranks: int, engine: str, cluster: Clu
     Raises RefusedError where the cluster has too few cores or the engine cannot be simulated, RunError where the
     simulation fails.
     """
-    if engine not in ENGINES:
-        raise RefusedError(
-            f"engine {engine} cannot be simulated: SMPI has one thread a rank. Choose among {', '.join(ENGINES)}."
-        )
+    check_engine(engine)
     if ranks > cluster.ranks:
         raise RefusedError(f"{ranks} ranks on {cluster.name}: it has {cluster.hosts} hosts of {cluster.cores} cores.")
     with scratch_directory("lapwing-simulation-") as folder:
         (folder / "program.bin").write_bytes(tables)
         arguments = ["--dir", str(folder), "--engine", engine, "--dry", *cost_options(cluster)]
         return run(program, ranks, cluster, arguments, folder)
+
+
+def check_engine(engine: str) -> None:
+    """Raise RefusedError for an engine that cannot be simulated."""
+    if engine not in ENGINES:
+        raise RefusedError(
+            f"engine {engine} cannot be simulated: SMPI has one thread a rank. Choose among {', '.join(ENGINES)}."
+        )
 
 
 def cost_options(cluster: Cluster) -> list[str]:
