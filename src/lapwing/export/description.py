@@ -30,7 +30,9 @@ def nest_lines(bound: BoundNest, declared: str, number: str = "") -> Iterator[st
         ],
     )
     offsets, names = accumulator_offsets(accumulators), [a.name for a in accumulators]
-    yield from c_list(f"lw_nest_reduction reductions{number}", [_reduction(a, offsets[a.name], names) for a in accumulators])
+    yield from c_list(
+        f"lw_nest_reduction reductions{number}", [_reduction(a, offsets[a.name], names) for a in accumulators]
+    )
     yield from c_list(f"char *const traps{number}", [c_text(trap.message) for trap in traps])
     yield f"{declared} = {{"
     yield f"    .name = {c_text(bound.nest.name)},"

@@ -1,9 +1,9 @@
 """The driver of a program as instructions: what it does between the calls of its regions, with jumps in the place of loops.
 
-    while residual > tol:               0  unless residual > tol: go to 3
-        residual = region 1(u, v)       1  residual = region 1(u, v)
-        u, v = v, u                     2  u, v = v, u; go to 0
-                                        3  …
+while residual > tol:               0  unless residual > tol: go to 3
+    residual = region 1(u, v)       1  residual = region 1(u, v)
+    u, v = v, u                     2  u, v = v, u; go to 0
+                                    3  …
 """
 
 from __future__ import annotations

@@ -120,7 +120,8 @@ def _readme_words(driver: SpecialisedDriver, engine: str, arguments: Mapping[str
     }
     regions = [f"{nest.where(nest.line)}: {name}: loops in their own order on one rank" for name, nest in alone.items()]
     arrays = [
-        f"- `data/{m.name}.npy`: {m.dtype}, shape {m.shape}" + ("" if m.name in driver.inputs else "; the driver makes it")
+        f"- `data/{m.name}.npy`: {m.dtype}, shape {m.shape}"
+        + ("" if m.name in driver.inputs else "; the driver makes it")
         for m in driver.memories.values()
         if m.data is not None
     ]

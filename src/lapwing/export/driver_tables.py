@@ -27,18 +27,33 @@ from lapwing.export.operations import (
     Result,
     SetTo,
     SpecialisedDriver,
+    Stop,
     Word,
 )
 from lapwing.export.tables import MAGIC, bits, list_of, rank_tables, table_of
 from lapwing.export.values import View
-from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.binding.bound_nest import ArrayType, BoundNest
 from lapwing.planner.plan import SLICE_SECONDS
 from lapwing.runtime.arrays.storage import padded_strides
 from lapwing.runtime.binding import native
 from lapwing.tiling.boxes import Box, volume
 
 # As in driver_main.cpp.
-_SET_NUMBER, _SET_REGISTER, _FILL, _LOAD, _COPY, _EXCHANGE, _CALL_NEST, _CALL_LOCALLY, _GO, _CHOOSE, _COUNT, _END = range(12)
+(
+    _SET_NUMBER,
+    _SET_REGISTER,
+    _FILL,
+    _LOAD,
+    _COPY,
+    _EXCHANGE,
+    _CALL_NEST,
+    _CALL_LOCALLY,
+    _GO,
+    _CHOOSE,
+    _COUNT,
+    _END,
+    _STOP,
+) = range(13)
 _IS_INTEGER, _IS_FLOAT, _IS_EQUAL = range(3)
 
 Seconds = Callable[[Call], float]
@@ -128,7 +143,9 @@ class DriverTables:
     def _local(self, call: CallLocally) -> Iterator[bytes]:
         yield list_of([-1 if call.rank is None else call.rank])
         bound = call.call.bound
-        starts: list[Word] = [bits(float(a.initial) if a.dtype.startswith("float") else int(a.initial)) for a in bound.body.accumulators]
+        starts: list[Word] = [
+            bits(float(a.initial) if a.dtype.startswith("float") else int(a.initial)) for a in bound.body.accumulators
+        ]
         yield from self._phase(bound, call.call.sources[0], call.views, call.words, starts)
         yield self._results(call.results, [bound])
 
@@ -244,6 +261,8 @@ class DriverTables:
                 ]  # fmt: skip
             case End():
                 return [_END, numbers[id(operation)]]
+            case Stop(text=text):
+                return [_STOP, self._text(text)]
 
     # -- for one rank --------------------------------------------------------------------------------------------------------
 
@@ -268,8 +287,8 @@ class DriverTables:
                     rows.append((self._memories[name], peer, int(rank == move.source), *_box_words(move.box)))
             yield table_of(_matrix(rows, 3 + 2 * native.MAX_LOOPS))
         for end in self._ends:
-            for array in end.arrays:
-                yield _boxes(array.owned[rank])
+            for written in end.arrays:
+                yield _boxes(written.owned[rank])
 
     def _call_of_rank(self, call: CallNest, rank: int) -> Iterator[bytes]:
         tables = call.call.tables(rank)
@@ -278,12 +297,13 @@ class DriverTables:
         for number, bound in enumerate(call.call.bounds):
             yield list_of([c.phase[number].first_step, c.phase[number].rewrites])
             for array in bound.arrays:
-                yield from self._private(call.call, call.views[array.name], array.name, rank)
+                yield from self._private(call.call, call.views[array.name], array, rank)
         yield from rank_tables(c)
 
-    def _private(self, call: Call, view: View, name: str, rank: int) -> Iterator[bytes]:
+    def _private(self, call: Call, view: View, array: ArrayType, rank: int) -> Iterator[bytes]:
         """Where a tile finds an array that does not lie in order, sheared or with gaps between the elements of its rows."""
-        store, array = call.storage(name, rank), call.bounds[0].array(name)
+        name = array.name
+        store = call.storage(name, rank)
         written = [box for boxes in call.writes(name, rank) for box in boxes]
         needed = [*call.needs(name, rank), *written]
         if store is not None and store.shear is not None:
@@ -355,5 +375,3 @@ def _element(element: bytes) -> tuple[int, int]:
 
 def _matrix(rows: Sequence[Sequence[int]], columns: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.array(rows, np.int64).reshape(len(rows), columns)
-
-

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
@@ -18,10 +19,12 @@ from lapwing.export.operations import CallLocally, Copy, Exchange, Fill, Load, M
 from lapwing.export.residency import Boxes, Residency
 from lapwing.export.stand_alone import check_stands_alone
 from lapwing.export.values import Known, Register, Several, Value, View, bits_of, fits, memories_in
+from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.loopnest.binding.bound_nest import BoundNest, global_values
 from lapwing.loopnest.binding.promotion import SUPPORTED_DTYPES, ScalarType
 from lapwing.loopnest.binding.scalars import scalar_words
 from lapwing.loopnest.functions import canonical_name
+from lapwing.loopnest.normalisation.names import fresh_name
 from lapwing.loopnest.outside import ALWAYS_KNOWN
 from lapwing.loopnest.program.surroundings import Code
 from lapwing.loopnest.setup import UnsupportedSetup, evaluate
@@ -29,11 +32,29 @@ from lapwing.loopnest.source import FunctionSource
 from lapwing.syntax_places import placed
 from lapwing.tiling.boxes import Box
 
-_MADE_OF_SHAPE = {np.zeros: 0, np.ones: 1, np.empty: 0, np.full: None}
-_MADE_LIKE = {np.zeros_like: 0, np.ones_like: 1, np.empty_like: 0, np.full_like: None}
+_MADE_OF_SHAPE: dict[Any, int | None] = {np.zeros: 0, np.ones: 1, np.empty: 0, np.full: None}
+_MADE_LIKE: dict[Any, int | None] = {np.zeros_like: 0, np.ones_like: 1, np.empty_like: 0, np.full_like: None}
 _COPIES = (np.copy, np.array, np.ascontiguousarray)
 _COMPUTED_HERE = (np.array, np.arange, np.linspace, np.eye, np.asarray, np.identity)
-_SAFE = (range, len, int, float, bool, abs, min, max, round, sum, tuple, list, enumerate, zip, reversed, complex, divmod)
+_SAFE = (
+    range,
+    len,
+    int,
+    float,
+    bool,
+    abs,
+    min,
+    max,
+    round,
+    sum,
+    tuple,
+    list,
+    enumerate,
+    zip,
+    reversed,
+    complex,
+    divmod,
+)
 _RESULT = "result"
 
 Look = Callable[[str], Value]
@@ -45,6 +66,10 @@ class NeedsValue(Exception):
     def __init__(self, register: Register, what: str) -> None:
         super().__init__(what)
         self.register = register
+
+
+class Raises(Exception):
+    """Where the program comes here Python raises; the text says what."""
 
 
 @dataclass
@@ -70,6 +95,7 @@ class Evaluation:
         self.memories: dict[str, Memory] = {}
         self.copies: list[tuple[str, str]] = []
         self._functions: dict[Any, LocalCall] = {}
+        self._replaced: dict[Any, tuple[ast.AST, Any, dict[int, str]]] = {}
 
     def refuse(self, node: ast.AST, found: str, advice: str) -> NoReturn:
         raise RefusedError(f"{self.source.file}:{getattr(node, 'lineno', self.source.first)}: {found}. {advice}.")
@@ -121,7 +147,9 @@ class Evaluation:
     def written(self, path: Path, memory: str, rounds: Sequence[Sequence[Boxes]]) -> None:
         path.arrays[memory] = self.residency(path, memory).written(rounds)
 
-    def _new(self, path: Path, node: ast.AST, dtype: str, shape: tuple[int, ...], live: frozenset[str], data: Any = None) -> View:
+    def _new(
+        self, path: Path, node: ast.AST, dtype: str, shape: tuple[int, ...], live: frozenset[str], data: Any = None
+    ) -> View:
         """A new array: memory that no name that is still read stands for."""
         if dtype not in SUPPORTED_DTYPES:
             self.refuse(node, f"an array of {dtype}", f"Supported are {', '.join(SUPPORTED_DTYPES)}")
@@ -167,8 +195,11 @@ class Evaluation:
                     made = tuple if isinstance(node, ast.Tuple) else list
                     return Known(made(item.value for item in items if isinstance(item, Known)))
                 return Several(items)
-            case ast.Call() if (made := self._array(node, path, live, look)) is not None:
-                return made
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Subscript() as row], keywords=[]):
+                if isinstance(of := self.value(row, path, live, look), View):
+                    return Known(of.shape[0])
+            case ast.Call() if (array := self._array(node, path, live, look)) is not None:
+                return array
             case ast.Subscript(value=of, slice=index):
                 if (found := self._part(node, of, index, path, live, look)) is not None:
                     return found
@@ -214,16 +245,37 @@ class Evaluation:
         except UnsupportedSetup:
             pass
         except Exception as error:
-            self.refuse(node, f"{ast.unparse(node)} cannot be computed: {error}", "Check the arguments")
-        if any(isinstance(self._named(n, n.id, look), View) for n in ast.walk(node) if isinstance(n, ast.Name)):
+            self._raises(node, error)
+        if not self._asks_for_sizes_alone(node, names):
             return None
         if not all(self._is_safe(part, names) for part in ast.walk(node)):
             return None
+        names = {name: _Sized(value.shape) if isinstance(value, ArrayShape) else value for name, value in names.items()}
         try:
             code = compile(ast.Expression(copy.deepcopy(node)), self.source.file, "eval")
-            return Known(eval(code, {"__builtins__": {}}, names))  # noqa: S307 — of functions without effects alone
+            return Known(eval(code, {"__builtins__": {}}, names))
         except Exception as error:
-            self.refuse(node, f"{ast.unparse(node)} cannot be computed: {error}", "Check the arguments")
+            self._raises(node, error)
+
+    def _raises(self, node: ast.AST, error: Exception) -> NoReturn:
+        """Perhaps no run comes here."""
+        line = getattr(node, "lineno", self.source.first)
+        raise Raises(
+            f"{self.source.file}:{line}: {error}; the plain loop raises {type(error).__name__} here"
+        ) from error
+
+    def _asks_for_sizes_alone(self, node: ast.AST, names: Mapping[str, Any]) -> bool:
+        """Whether of arrays an expression has nothing but len(u) and u.shape."""
+        inside = 0
+        for part in ast.walk(node):
+            match part:
+                case (
+                    ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)])
+                    | ast.Attribute(value=ast.Name(id=name), attr="shape" | "ndim" | "size")
+                ):
+                    inside += isinstance(names.get(name), ArrayShape)
+        arrays = [n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(names.get(n.id), ArrayShape)]
+        return len(arrays) == inside
 
     def _is_safe(self, part: ast.AST, names: Mapping[str, Any]) -> bool:
         if isinstance(part, ast.Lambda | ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom | ast.comprehension):
@@ -310,21 +362,29 @@ class Evaluation:
                 return name
         self.refuse(node, f"dtype={ast.unparse(node)}", "Name the type, as dtype=np.float64")
 
-    def _computed_here(self, node: ast.Call, function: Any, path: Path, live: frozenset[str], look: Look) -> Value | None:
+    def _computed_here(
+        self, node: ast.Call, function: Any, path: Path, live: frozenset[str], look: Look
+    ) -> Value | None:
         """An array that only depends on what is known."""
         names: dict[str, Any] = {}
         for part in ast.walk(node):
             if isinstance(part, ast.Name):
                 value = self._named(part, part.id, look)
-                if not isinstance(value, Known):
+                if isinstance(value, View):
+                    names[part.id] = value.like
+                elif isinstance(value, Known):
+                    names[part.id] = value.value
+                else:
                     return None
-                names[part.id] = value.value
+        if not self._asks_for_sizes_alone(node, names):
+            return None
+        names = {name: _Sized(value.shape) if isinstance(value, ArrayShape) else value for name, value in names.items()}
         calls = [part for part in ast.walk(node) if isinstance(part, ast.Call) and part is not node]
         if not all(self._is_safe(part, names) for part in calls):
             return None
         code = compile(ast.Expression(copy.deepcopy(node)), self.source.file, "eval")
         try:
-            values = eval(code, {"__builtins__": {}}, names)  # noqa: S307 — of functions without effects alone
+            values = eval(code, {"__builtins__": {}}, names)
         except Exception as error:
             self.refuse(node, f"{ast.unparse(node)} cannot be computed: {error}", "Check the arguments")
         if not isinstance(values, np.ndarray) or not values.shape:
@@ -345,7 +405,7 @@ class Evaluation:
             case Several(items=items):
                 return items[int(self.known(index, path, live, look, ast.unparse(node)))]
             case View():
-                found = self._indices(index, path, live, look)
+                found = self._indices(index, len(whole.shape), path, live, look)
                 if found is None:
                     return None
                 try:
@@ -358,10 +418,11 @@ class Evaluation:
         return None
 
     def _indices(
-        self, index: ast.expr, path: Path, live: frozenset[str], look: Look
+        self, index: ast.expr, axes: int, path: Path, live: frozenset[str], look: Look
     ) -> tuple[int | slice, ...] | None:
         """Indices of an array that are known; None where they are not, but select an element."""
         elements = index.elts if isinstance(index, ast.Tuple) else [index]
+        is_part = len(elements) < axes or any(isinstance(element, ast.Slice) for element in elements)
         found: list[int | slice] = []
         for element in elements:
             if isinstance(element, ast.Slice):
@@ -370,6 +431,8 @@ class Evaluation:
                 found.append(slice(*known))
                 continue
             value = self.value(element, path, live, look)
+            if isinstance(value, Register) and is_part:
+                raise NeedsValue(value, f"the part of an array that {ast.unparse(index)} selects")
             if isinstance(value, Register):
                 return None
             if not isinstance(value, Known) or not isinstance(value.value, int | np.integer):
@@ -383,13 +446,17 @@ class Evaluation:
         """A number that the program computes."""
         call, given = self._local(node, path, look)
         (accumulator, *others) = call.bound.body.accumulators
-        if accumulator.part is not None or any(other.operator == "kind" for other in others):
-            self.refuse(node, f"{ast.unparse(node)} is complex, or of several types", "Compute it in the loops")
+        if accumulator.part is not None:
+            self.refuse(node, f"{ast.unparse(node)} is complex", "Keep the parts of complex numbers apart")
         origins = frozenset().union(*(v.origins for v in given.values() if isinstance(v, Register)))
-        kind = ScalarType(accumulator.dtype, accumulator.weak)
-        register = Register(f"computed {id(node)}", kind, origins)
-        self.call_locally(node, call, given, [Result(0, accumulator.name, register.name)], path)
-        return register
+        name = f"computed {id(node)}"
+        results = [Result(0, accumulator.name, name)]
+        kinds = next((other for other in others if other.operator == "kind"), None)
+        if kinds is not None:
+            results.append(Result(0, kinds.name, f"{name} kind"))
+        self.call_locally(node, call, given, results, path)
+        found = Register(name, ScalarType(accumulator.dtype, accumulator.weak), origins)
+        return found if kinds is None else replace(found, kinds=kinds.kinds)
 
     def store(self, statement: ast.stmt, path: Path, look: Look) -> None:
         """A statement that writes elements of arrays."""
@@ -399,18 +466,51 @@ class Evaluation:
     def _local(self, node: ast.stmt | ast.expr, path: Path, look: Look) -> tuple[LocalCall, dict[str, Value]]:
         """A statement or an expression as a function, and what it is given."""
         given: dict[str, Value] = {}
+        node = self._with_known_parts(node, look, given)
         for part in ast.walk(node):
             if isinstance(part, ast.Name) and part.id not in given:
                 value = self._named(part, part.id, look)
                 if isinstance(value, Register | View) or (isinstance(value, Known) and value.is_number):
                     given[part.id] = value
                 elif part.id in path.names:
-                    self.refuse(node, f"{ast.unparse(node)}: {part.id} is no number and no array", "Write it with those")
-        touched = self._touched(node, given, path, look)
+                    self.refuse(
+                        node, f"{ast.unparse(node)}: {part.id} is no number and no array", "Write it with those"
+                    )
+        touched = self._touched(node, given, path, lambda name: given[name] if name in given else look(name))
         key = (id(node), tuple(given.items()), tuple(sorted(touched.items())))
         if key not in self._functions:
             self._functions[key] = LocalCall(self._bound(node, given), touched)
         return self._functions[key], given
+
+    def _with_known_parts(self, node: Any, look: Look, given: dict[str, Value]) -> Any:
+        """With names for parts of expressions whose value is known: when they are computed they might grow beyond 64 bits."""
+        parts = list(self._known_parts(node, look))
+        if not parts:
+            return node
+        key = (id(node), *(id(part) for part, _ in parts))
+        if key not in self._replaced:
+            taken = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+            names = {id(part): fresh_name(f"known_{k}", taken) for k, (part, _) in enumerate(parts, 1)}
+            copies: dict[int, Any] = {}
+            tree = copy.deepcopy(node, copies)
+            self._replaced[key] = (
+                node,
+                _Named({id(copies[part]): name for part, name in names.items()}).visit(tree),
+                names,
+            )
+        _, tree, names = self._replaced[key]
+        given |= {names[id(part)]: value for part, value in parts}
+        return tree
+
+    def _known_parts(self, node: ast.AST, look: Look) -> Iterator[tuple[ast.expr, Known]]:
+        """The largest sums, products and so on inside of a node that are known numbers."""
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.BinOp):
+                value = self._known(child, look)
+                if value is not None and value.is_number and fits(value.value):
+                    yield child, value
+                    continue
+            yield from self._known_parts(child, look)
 
     def _bound(self, node: ast.stmt | ast.expr, given: Mapping[str, Value]) -> BoundNest:
         inside: ast.stmt
@@ -423,14 +523,12 @@ class Evaluation:
         # What stands before the first loop or condition would be computed when the function is bound.
         body = [ast.If(ast.Constant(True), [inside], []), *ends]
         arguments = ast.arguments([], [ast.arg(name) for name in given], None, [], [], None, [])
-        tree = placed(node, ast.FunctionDef(f"{self.source.tree.name}_driver", arguments, body, [], None), with_end=True)
+        tree = placed(
+            node, ast.FunctionDef(f"{self.source.tree.name}_driver", arguments, body, [], None), with_end=True
+        )
         function = Code.of(tree, self.source.function).function(defaults=False)
         source = replace(self.source, function=function, outlined=tree, sequential=True, generic=True)
-        examples = {
-            name: value.example if isinstance(value, Register) else value.like if isinstance(value, View) else value.value
-            for name, value in given.items()
-            if not isinstance(value, Several)
-        }
+        examples = {name: example_of(value) for name, value in given.items()}
         try:
             bound = Nest(function, source).bind(examples)
             check_stands_alone(bound)
@@ -444,9 +542,7 @@ class Evaluation:
                 "Write it as a loop over elements, or do it before the call or after it",
             )
 
-    def _touched(
-        self, node: ast.AST, given: Mapping[str, Value], path: Path, look: Look
-    ) -> dict[str, Box]:
+    def _touched(self, node: ast.AST, given: Mapping[str, Value], path: Path, look: Look) -> dict[str, Box]:
         """The elements of arrays that a statement may touch, of those where that is known."""
         found: dict[str, Box] = {}
         unknown: set[str] = set()
@@ -516,8 +612,44 @@ class Evaluation:
         for name in written:
             for other, view in found.items():
                 if other != name and shares_memory(found[name], view):
-                    self.refuse(node, f"arrays {name} and {other} share memory, and {name} is written", f"Pass {other}.copy()")
+                    self.refuse(
+                        node, f"arrays {name} and {other} share memory, and {name} is written", f"Pass {other}.copy()"
+                    )
         return found
+
+
+def example_of(value: Value) -> Any:
+    """What stands for a value where a nest is bound."""
+    match value:
+        case Known(value=known):
+            return known
+        case Register():
+            return value.example
+        case View():
+            return value.like
+    raise RefusedError("a tuple is passed to a nest. Pass numbers and arrays.")
+
+
+class _Named(ast.NodeTransformer):
+    """Puts names in the place of expressions, by their identity."""
+
+    def __init__(self, names: Mapping[int, str]) -> None:
+        self._names = names
+
+    def visit(self, node: ast.AST) -> Any:
+        if (name := self._names.get(id(node))) is not None:
+            return ast.copy_location(ast.Name(name, ast.Load()), node)
+        return super().generic_visit(node)
+
+
+class _Sized:
+    """What has a shape and nothing else."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape, self.ndim, self.size = shape, len(shape), math.prod(shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
 
 
 def shares_memory(one: View, other: View) -> bool:
@@ -565,8 +697,8 @@ def _indexed(node: ast.Subscript) -> tuple[str | None, list[ast.expr]]:
         case ast.Name(id=name):
             return name, indices
         case ast.Subscript() as inner:
-            name, before = _indexed(inner)
-            return name, [*before, *indices]
+            owner, before = _indexed(inner)
+            return owner, [*before, *indices]
     return None, indices
 
 

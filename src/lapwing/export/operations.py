@@ -138,7 +138,14 @@ class End:
     numbers: tuple[Printed, ...]
 
 
-Operation = SetTo | Fill | Load | Copy | Exchange | CallNest | CallLocally | Go | Choose | Count | End
+@dataclass(frozen=True)
+class Stop:
+    """Ends the program where Python would raise. text: what it says."""
+
+    text: str
+
+
+Operation = SetTo | Fill | Load | Copy | Exchange | CallNest | CallLocally | Go | Choose | Count | End | Stop
 
 
 @dataclass(eq=False)
@@ -155,7 +162,7 @@ class Memory:
 
 @dataclass(frozen=True, eq=False)
 class SpecialisedDriver:
-    """blocks: of operations, of which the last one says where it goes on; the first begins. inputs: the arrays that are passed."""
+    """blocks: of operations, of which the last one says where it goes on; the first begins. inputs: the arrays passed."""
 
     name: str
     where: str

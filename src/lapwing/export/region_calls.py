@@ -9,11 +9,10 @@ from typing import Any
 from lapwing.api.calls.decide import Decider
 from lapwing.api.nest import Nest
 from lapwing.api.sweeps import SweepsCall
-from lapwing.errors import RefusedError
 from lapwing.export.calls import LocalCall, NestCall, PhasesCall
-from lapwing.export.evaluation import NeedsValue
+from lapwing.export.evaluation import NeedsValue, example_of
 from lapwing.export.stand_alone import check_stands_alone
-from lapwing.export.values import Known, Register, Value, View
+from lapwing.export.values import Register, Value
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.scalars import free_scalars, set_again, used_parameters
@@ -48,10 +47,11 @@ class RegionCalls:
         return self._bound[key]
 
     def parameters(self, number: int) -> tuple[str, ...]:
-        return self._regions[number].loops.parameters
+        parameters: tuple[str, ...] = self._regions[number].loops.parameters
+        return parameters
 
     def _region(self, region: Nest, given: Mapping[str, Value]) -> BoundRegion:
-        examples = {name: _example(value) for name, value in given.items()}
+        examples = {name: example_of(value) for name, value in given.items()}
         region = region.for_arguments(examples)
         changing = {name: value for name, value in given.items() if isinstance(value, Register)}
         if region.loops.is_sequential and any(not value.type.is_inexact for value in changing.values()):
@@ -81,7 +81,7 @@ class RegionCalls:
                 _check_free(phase.loops, own)
         except NeedsValue:
             return None  # region by region it may do without
-        examples = {name: _example(value) for name, value in given.items()}
+        examples = {name: example_of(value) for name, value in given.items()}
         plans = loop.expected_runs(examples, over, self._ranks, self._nest)
         if plans is None:
             return None
@@ -94,17 +94,6 @@ class RegionCalls:
         return self._sweeps[number]
 
 
-def _example(value: Value) -> Any:
-    match value:
-        case Known(value=known):
-            return known
-        case Register():
-            return value.example
-        case View():
-            return value.like
-    raise RefusedError("a tuple is passed to a nest. Pass numbers and arrays.")
-
-
 def _check_free(loops: ir.LoopNest, changing: Mapping[str, Register]) -> None:
     """Raise NeedsValue for a number that is left to the program and that binding looks at."""
     free = free_scalars(loops, but_starts=True)
@@ -115,4 +104,4 @@ def _check_free(loops: ir.LoopNest, changing: Mapping[str, Register]) -> None:
             made = {name, *(target for setup in set_again(loops, [name]) for target in setup.targets)}
             looked_at = bool(made & {*used_parameters(loops), *loops.symbol_names})
         if looked_at:
-            raise NeedsValue(register, f"{loops.where(loops.line)}: {loops.name} is planned for one value of {name}")
+            raise NeedsValue(register, f"the loops in line {loops.line} are planned for one value of {name}")

@@ -88,9 +88,7 @@ def _moves(changed: Boxes, valid: tuple[Boxes, ...], needed: tuple[Boxes, ...]) 
 
 
 @lru_cache(maxsize=4096)
-def _written(
-    changed: Boxes, valid: tuple[Boxes, ...], boxes: tuple[Boxes, ...]
-) -> tuple[Boxes, tuple[Boxes, ...]]:
+def _written(changed: Boxes, valid: tuple[Boxes, ...], boxes: tuple[Boxes, ...]) -> tuple[Boxes, tuple[Boxes, ...]]:
     everything = [box for own in boxes for box in own]
     after = []
     for rank, (had, own) in enumerate(zip(valid, boxes, strict=True)):

@@ -36,7 +36,7 @@ from lapwing.export.driver_code import (
     Store,
     driver_code,
 )
-from lapwing.export.evaluation import Evaluation, NeedsValue, Path, assign, held, parameter_words, shares_memory
+from lapwing.export.evaluation import Evaluation, NeedsValue, Path, Raises, assign, held, parameter_words, shares_memory
 from lapwing.export.operations import (
     CallNest,
     Choose,
@@ -48,6 +48,7 @@ from lapwing.export.operations import (
     Result,
     SetTo,
     SpecialisedDriver,
+    Stop,
     Word,
     Written,
 )
@@ -102,8 +103,8 @@ def specialise(nest: Nest, arguments: Mapping[str, Any], ranks: int, machine: st
 
 
 class _LoopsOf:
-    """What has been found out about the loops of a driver. heads: by the number of the instruction where one begins anew, the last
-    one in it."""
+    """What has been found out about the loops of a driver. heads: by the number of the instruction where one begins anew, the
+    last one in it."""
 
     def __init__(self, instructions: Sequence[Instruction]) -> None:
         self.heads: dict[int, int] = {}
@@ -189,7 +190,9 @@ class _Following(Evaluation):
             self._leave_numbers(path)
         read = {memory for value in path.names.values() for memory in memories_in(value)}
         inputs = {name for name in self._arguments if name in self.memories}
-        path.arrays = {memory: r for memory, r in path.arrays.items() if memory in read | inputs or self._is_outside(memory)}
+        path.arrays = {
+            memory: r for memory, r in path.arrays.items() if memory in read | inputs or self._is_outside(memory)
+        }
         key = (path.at, frozenset(path.names.items()), frozenset(path.arrays.items()))
         if key not in self._states:
             self._states[key] = self._anonymous(path)
@@ -201,8 +204,8 @@ class _Following(Evaluation):
     def _anonymous(self, path: Path | None = None) -> int:
         if len(self._blocks) == MOST_BLOCKS:
             raise RefusedError(
-                f"{self._nest.where}: {self._nest.name} would be unrolled into more than {MOST_BLOCKS:,} steps. Let its loops depend "
-                "less on their counters, or export it for fewer iterations."
+                f"{self._nest.where}: {self._nest.name} would be unrolled into more than {MOST_BLOCKS:,} steps. Let its loops "
+                "depend less on their counters, or export it for fewer iterations."
             )
         self._blocks.append(())
         if path is not None:
@@ -244,7 +247,11 @@ class _Following(Evaluation):
             begins = False
             instruction = self._instructions[path.at]
             self.line = instruction.line
-            if self._step(instruction, path):
+            try:
+                if self._step(instruction, path):
+                    break
+            except Raises as raised:
+                path.done.append(Stop(str(raised)))
                 break
         self._blocks[number] = path.done
 
@@ -257,6 +264,8 @@ class _Following(Evaluation):
             case Assign(targets=targets, value=value):
                 set_here = instruction.sets()
                 found = self.value(value, path, after - set_here)
+                if isinstance(found, Register) and found.kinds:
+                    return self._assign_of_some_type(path, targets, found)
                 for target in targets:
                     self._assign(path, target, found)
                 path.at += 1
@@ -304,6 +313,23 @@ class _Following(Evaluation):
         apart = [self._aside(path, item, k) for k, item in enumerate(items)]
         for one, item in zip(target.elts, apart, strict=True):
             self._assign(path, one, item)
+
+    def _assign_of_some_type(self, path: Path, targets: Sequence[ast.expr], value: Register) -> bool:
+        """Go on in another state for every type that a number may have."""
+        here = path.at
+        path.at += 1
+        names = [target.id for target in targets if isinstance(target, ast.Name)]
+        if len(names) < len(targets):
+            self.refuse(targets[0], f"{ast.unparse(targets[0])} gets a number of several types", "Give it a name first")
+        for name in names:
+            assign(path, name, replace(value, kinds=()))
+        forks = [
+            (Choose(f"{value.name} kind", False, 0, 0, k), names, Register(value.name, kind))
+            for k, kind in enumerate(value.kinds, 1)
+        ]
+        self._open_loops(here)
+        self._fork(path, forks)
+        return True
 
     def _aside(self, path: Path, item: Value, number: int) -> Value:
         """A number of the program's where nothing is assigned to meanwhile: names may change places."""
@@ -472,8 +498,8 @@ class _Following(Evaluation):
                     continue
                 if a.part is not None:
                     raise RefusedError(
-                        f"{bound.nest.where(bound.nest.line)}: {a.result} is a complex number, and an exported program has real ones "
-                        "between its loops. Keep its parts apart."
+                        f"{bound.nest.where(bound.nest.line)}: {a.result} is a complex number, and an exported program has real "
+                        "ones between its loops. Keep its parts apart."
                     )
                 found.append(Result(phase, a.name, a.name, f"{a.name} kept" if _may_be_kept(bound, a) else None))
         return found
@@ -524,7 +550,7 @@ class _Following(Evaluation):
         """Give names what a call leaves; whether the block ends, since what it leaves depends on the run. here: the call."""
         run = self._instructions[here]
         may_be_unset = run.region.outlined.unset if isinstance(run, Run) else ()
-        forks: list[tuple[Choose, str, Value | None]] = []
+        forks: list[tuple[Choose, Sequence[str], Value | None]] = []
         for bound, given in calls:
             told = {(a.of, a.operator): a for a in bound.body.accumulators if a.of is not None}
             for a in bound.body.accumulators:
@@ -533,34 +559,32 @@ class _Following(Evaluation):
                 path.names[a.name] = Register(a.name, a.term or ScalarType(a.dtype, a.weak))
                 if (kind := told.get((a.name, "kind"))) is not None:
                     forks += [
-                        (Choose(kind.name, False, 0, 0, k), a.name, Register(a.name, one))
+                        (Choose(kind.name, False, 0, 0, k), [a.name], Register(a.name, one))
                         for k, one in enumerate(kind.kinds, 1)
                     ]
                 if (is_set := told.get((a.name, "is set"))) is not None and a.name in may_be_unset:
-                    forks.append((Choose(is_set.name, False, 0, 0, 0), a.name, None))
+                    forks.append((Choose(is_set.name, False, 0, 0, 0), [a.name], None))
                 if _may_be_kept(bound, a):
                     start = self._start(bound, a.name, given)
                     if not _is_of(start, a.term or ScalarType(a.dtype, a.weak)):
-                        forks.append((Choose(f"{a.name} kept", False, 0, 0), a.name, start))
+                        forks.append((Choose(f"{a.name} kept", False, 0, 0), [a.name], start))
         if not forks:
             return False
         self._open_loops(here)
         self._fork(path, forks)
         return True
 
-    def _fork(self, path: Path, forks: Sequence[tuple[Choose, str, Value | None]]) -> None:
+    def _fork(self, path: Path, forks: Sequence[tuple[Choose, Sequence[str], Value | None]]) -> None:
         """Go on in another state for every choice that holds."""
-        (choose, name, value), *others = forks
+        (choose, names, value), *others = forks
         sides = []
         for holds in (True, False):
             side = path.fork()
-            if holds and value is None:
-                side.names.pop(name, None)
-            elif holds and isinstance(value, Register):
-                side.names[name] = replace(value, name=name)  # whose number it has
-            elif holds:
-                assert value is not None
-                side.names[name] = value
+            for name in names if holds else ():
+                if value is None:
+                    side.names.pop(name, None)
+                else:  # a register of that name has the number
+                    side.names[name] = replace(value, name=name) if isinstance(value, Register) else value
             if others:
                 number = self._anonymous()
                 self._fork(side, others)

@@ -47,11 +47,13 @@ class Known:
 @dataclass(frozen=True)
 class Register:
     """A number that a run finds out, in the program's register of that name. origins: what made it one that could be known as
-    well: the counters of loops that are not unrolled, and names that differ from one iteration to the next."""
+    well: the counters of loops that are not unrolled, and names that differ from one iteration to the next. kinds: of a number
+    whose type depends on the run, those that it may have; register ``… kind`` tells which, from 1 on, or 0: the type."""
 
     name: str
     type: ScalarType
     origins: frozenset[Any] = field(default_factory=frozenset, compare=False)
+    kinds: tuple[ScalarType, ...] = ()
 
     @property
     def example(self) -> Any:
@@ -91,7 +93,7 @@ class View:
         return ArrayShape(self.dtype, self.shape)
 
     def indexed(self, index: tuple[int | slice, ...]) -> View:
-        """A view of it. Raises IndexError as NumPy does, and ValueError for what is no part with all elements between its ends."""
+        """A view of it. Raises IndexError as NumPy does, and ValueError for a part with gaps."""
         if len(index) > len(self.shape):
             raise IndexError("too many indices")
         left = iter((*index, *(slice(None),) * (len(self.shape) - len(index))))

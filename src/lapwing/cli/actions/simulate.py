@@ -50,7 +50,7 @@ def add_smpi(document: dict[str, Any], nest: Nest, arguments: Mapping[str, Any],
     progress = ProgressBar()
     try:
         for run in document["runs"]:
-            engine = "overlap" if run["engine"] == "planned" else run["engine"]
+            engine: Any = "overlap" if run["engine"] == "planned" else run["engine"]
             progress.update(f"simulating {engine} on {document['ranks']} ranks", None)
             say = lambda text: progress.write(f"lapwing: {text}\n")  # noqa: E731
             run["smpi"] = simulate_program(nest.using(engine=engine), in_memory, document["ranks"], machine, say)

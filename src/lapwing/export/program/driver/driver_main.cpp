@@ -26,7 +26,8 @@ enum Operation : std::int64_t {
     GO,
     CHOOSE,
     COUNT,
-    END
+    END,
+    STOP
 };
 enum Test : std::int64_t { IS_INTEGER, IS_FLOAT, IS_EQUAL };
 
@@ -103,6 +104,7 @@ public:
             case GO: at = static_cast<std::size_t>(c[1]); break;
             case CHOOSE: at = static_cast<std::size_t>(holds(c) ? c[4] : c[5]); break;
             case COUNT: at = static_cast<std::size_t>(count(c)); break;
+            case STOP: throw Failure(lw_this_driver.text[c[1]]);
             default: return static_cast<std::size_t>(c[1]);
             }
         }
