@@ -20,10 +20,10 @@ import lapwing as lw
 from lapwing.api.nest import Nest
 from lapwing.cli.main import main
 from lapwing.errors import RefusedError
-from lapwing.export.driver_program import export_driver
-from lapwing.export.operations import CallNest, Choose, Count, Exchange
-from lapwing.export.residency import Move, Residency
-from lapwing.export.specialisation import specialise
+from lapwing.export.driver.operations import CallNest, Choose, Count, Exchange
+from lapwing.export.driver.program import export_driver
+from lapwing.export.driver.residency import Move, Residency
+from lapwing.export.driver.specialisation import specialise
 from lapwing.planner.plan import ENGINES
 
 needs_simgrid = pytest.mark.skipif(not SIMGRID.is_here, reason=SIMGRID.reason)

@@ -40,7 +40,7 @@ def simulated(
 
 def add_smpi(document: dict[str, Any], nest: Nest, arguments: Mapping[str, Any], machine: str | None) -> None:
     """Add what the exported program takes in SimGrid's SMPI. Raises RefusedError as exporting does."""
-    from lapwing.export.driver_simulation import simulate_program
+    from lapwing.export.driver.simulation import simulate_program
     from lapwing.launch.progress import ProgressBar
     from lapwing.runtime.arrays.creation import whole_arrays
     from lapwing.store.array import StoredArray

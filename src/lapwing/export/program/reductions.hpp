@@ -161,8 +161,10 @@ inline Merged merged(const lw_nest &nest, const lw_nest_reduction &reduction, co
         }
     };
     if (operation == "max" || operation == "min" || operation == "set" || operation == "noted") {
-        if (reduction.kind == 'f') take_better(&lw_scalar::f);
-        else take_better(&lw_scalar::i);
+        if (reduction.kind == 'f')
+            take_better(&lw_scalar::f);
+        else
+            take_better(&lw_scalar::i);
     }
     return of(found);
 }

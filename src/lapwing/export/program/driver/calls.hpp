@@ -31,8 +31,8 @@ struct Word {
     }
 };
 
-// A reduction of a phase, the register that gets it, and the one that is told whether it is what it began with; noted is
-// the reduction that knows whether there was a term. -1: none.
+// A reduction of a phase, the register that gets it, and the one that is told whether it is what it began with; noted
+// is the reduction that knows whether there was a term. -1: none.
 struct Result {
     std::int64_t phase, reduction, target, kept, noted;
 };
@@ -83,7 +83,8 @@ struct Phase {
     std::vector<Word> words, starts;
 };
 
-// An array that a tile wants in an order of its own, if it does: what it needs is put there, and brought back from there.
+// An array that a tile wants in an order of its own, if it does: what it needs is put there, and brought back from
+// there.
 struct Private {
     Private(Part &part, const lw_nest_array &kind) : kind(&kind) {
         const Numbers head = part.list(), strides = part.list();
@@ -284,7 +285,8 @@ private:
             end_all(lw_this_driver.name, lw_failure());
         }
         for (std::size_t k = 0; k < phases_.size(); ++k) {
-            for (std::size_t a = 0; a < privates_[k].size(); ++a) privates_[k][a].end(phases_[k].places[a].in(memories));
+            for (std::size_t a = 0; a < privates_[k].size(); ++a)
+                privates_[k][a].end(phases_[k].places[a].in(memories));
         }
     }
 

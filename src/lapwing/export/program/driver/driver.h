@@ -1,5 +1,5 @@
-/* What an exported program of several nests works on (driver.c) and the tiles that it calls (tile_1.c, ...). Numbers that
- * belong to one problem, such as the arrays' sizes and what is done in which order, are in program.bin. */
+/* What an exported program of several nests works on (driver.c) and the tiles that it calls (tile_1.c, ...). Numbers
+ * that belong to one problem, such as the arrays' sizes and what is done in which order, are in program.bin. */
 #ifndef LAPWING_DRIVER_H
 #define LAPWING_DRIVER_H
 

@@ -13,7 +13,7 @@
 namespace lapwing {
 namespace {
 
-// As in lapwing/export/driver_tables.py.
+// As in lapwing/export/driver/tables.py.
 enum Operation : std::int64_t {
     SET_NUMBER,
     SET_REGISTER,
@@ -31,8 +31,8 @@ enum Operation : std::int64_t {
 };
 enum Test : std::int64_t { IS_INTEGER, IS_FLOAT, IS_EQUAL };
 
-// An array that is a result: the text with its name, and what elements that nobody has written hold: what is in the file
-// of a memory, or an element's bytes.
+// An array that is a result: the text with its name, and what elements that nobody has written hold: what is in the
+// file of a memory, or an element's bytes.
 struct Written {
     std::int64_t text, memory, is_file, low, high;
 };
@@ -93,19 +93,43 @@ public:
         for (std::size_t at = 0;;) {
             const std::int64_t *c = &code_[at];
             switch (c[0]) {
-            case SET_NUMBER: reg(c[1]).i = c[2], at += 3; break;
-            case SET_REGISTER: reg(c[1]) = reg(c[2]), at += 3; break;
-            case FILL: memory(c[1]).fill(c + 2), at += 4; break;
-            case LOAD: memory(c[1]).load(folder_), at += 2; break;
-            case COPY: memory(c[1]).copy_of(memory(c[2])), at += 3; break;
-            case EXCHANGE: move_elements(exchanges_[static_cast<std::size_t>(c[1])], memories_), at += 2; break;
-            case CALL_NEST: call(*calls_[static_cast<std::size_t>(c[1])]), at += 2; break;
-            case CALL_LOCALLY: locals_[static_cast<std::size_t>(c[1])].run(memories_, registers_), at += 2; break;
-            case GO: at = static_cast<std::size_t>(c[1]); break;
-            case CHOOSE: at = static_cast<std::size_t>(holds(c) ? c[4] : c[5]); break;
-            case COUNT: at = static_cast<std::size_t>(count(c)); break;
-            case STOP: throw Failure(lw_this_driver.text[c[1]]);
-            default: return static_cast<std::size_t>(c[1]);
+            case SET_NUMBER:
+                reg(c[1]).i = c[2], at += 3;
+                break;
+            case SET_REGISTER:
+                reg(c[1]) = reg(c[2]), at += 3;
+                break;
+            case FILL:
+                memory(c[1]).fill(c + 2), at += 4;
+                break;
+            case LOAD:
+                memory(c[1]).load(folder_), at += 2;
+                break;
+            case COPY:
+                memory(c[1]).copy_of(memory(c[2])), at += 3;
+                break;
+            case EXCHANGE:
+                move_elements(exchanges_[static_cast<std::size_t>(c[1])], memories_), at += 2;
+                break;
+            case CALL_NEST:
+                call(*calls_[static_cast<std::size_t>(c[1])]), at += 2;
+                break;
+            case CALL_LOCALLY:
+                locals_[static_cast<std::size_t>(c[1])].run(memories_, registers_), at += 2;
+                break;
+            case GO:
+                at = static_cast<std::size_t>(c[1]);
+                break;
+            case CHOOSE:
+                at = static_cast<std::size_t>(holds(c) ? c[4] : c[5]);
+                break;
+            case COUNT:
+                at = static_cast<std::size_t>(count(c));
+                break;
+            case STOP:
+                throw Failure(lw_this_driver.text[c[1]]);
+            default:
+                return static_cast<std::size_t>(c[1]);
             }
         }
     }
@@ -186,10 +210,12 @@ private:
         std::string shape;
         std::int64_t left = 1;
         for (const std::int64_t n : of.shape()) shape += std::to_string(n) + ", ", left *= n;
-        if (of.shape().size() > 1) shape.resize(shape.size() - 2);
-        else shape.resize(shape.size() - 1);
-        std::string header = std::string("{'descr': '") + of.kind().element +
-                             "', 'fortran_order': False, 'shape': (" + shape + "), }";
+        if (of.shape().size() > 1)
+            shape.resize(shape.size() - 2);
+        else
+            shape.resize(shape.size() - 1);
+        std::string header =
+            std::string("{'descr': '") + of.kind().element + "', 'fortran_order': False, 'shape': (" + shape + "), }";
         while ((10 + header.size() + 1) % 64 != 0) header += ' ';
         header += '\n';
         std::ofstream file(path, std::ios::binary | std::ios::trunc);

@@ -21,8 +21,8 @@ import numpy as np
 
 from lapwing.api.nest import Nest
 from lapwing.errors import RefusedError
-from lapwing.export.calls import NestCall, PhasesCall, arrays_of
-from lapwing.export.driver_code import (
+from lapwing.export.driver.calls import NestCall, PhasesCall, arrays_of
+from lapwing.export.driver.code import (
     Assign,
     Attempt,
     Begin,
@@ -36,8 +36,8 @@ from lapwing.export.driver_code import (
     Store,
     driver_code,
 )
-from lapwing.export.evaluation import Evaluation, NeedsValue, Path, Raises, assign, held, parameter_words, shares_memory
-from lapwing.export.operations import (
+from lapwing.export.driver.evaluation import Evaluation, NeedsValue, Path, Raises, assign, held, parameter_words
+from lapwing.export.driver.operations import (
     CallNest,
     Choose,
     Count,
@@ -52,9 +52,21 @@ from lapwing.export.operations import (
     Word,
     Written,
 )
-from lapwing.export.region_calls import RegionCalls
-from lapwing.export.residency import Boxes
-from lapwing.export.values import Counting, Known, Register, Several, Unrolled, Value, View, bits_of, fits, memories_in
+from lapwing.export.driver.regions import RegionCalls
+from lapwing.export.driver.residency import Boxes
+from lapwing.export.driver.values import (
+    Counting,
+    Known,
+    Register,
+    Several,
+    Unrolled,
+    Value,
+    View,
+    bits_of,
+    fits,
+    memories_in,
+    shares_memory,
+)
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.promotion import ScalarType

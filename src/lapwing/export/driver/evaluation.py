@@ -14,11 +14,33 @@ import numpy as np
 
 from lapwing.api.nest import Nest
 from lapwing.errors import RefusedError
-from lapwing.export.calls import LocalCall
-from lapwing.export.operations import CallLocally, Copy, Exchange, Fill, Load, Memory, Operation, Result, SetTo, Word
-from lapwing.export.residency import Boxes, Residency
+from lapwing.export.driver.calls import LocalCall
+from lapwing.export.driver.operations import (
+    CallLocally,
+    Copy,
+    Exchange,
+    Fill,
+    Load,
+    Memory,
+    Operation,
+    Result,
+    SetTo,
+    Word,
+)
+from lapwing.export.driver.residency import Boxes, Residency
+from lapwing.export.driver.values import (
+    Known,
+    Register,
+    Several,
+    Value,
+    View,
+    bits_of,
+    example_of,
+    fits,
+    memories_in,
+    shares_memory,
+)
 from lapwing.export.stand_alone import check_stands_alone
-from lapwing.export.values import Known, Register, Several, Value, View, bits_of, fits, memories_in
 from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.loopnest.binding.bound_nest import BoundNest, global_values
 from lapwing.loopnest.binding.promotion import SUPPORTED_DTYPES, ScalarType
@@ -618,18 +640,6 @@ class Evaluation:
         return found
 
 
-def example_of(value: Value) -> Any:
-    """What stands for a value where a nest is bound."""
-    match value:
-        case Known(value=known):
-            return known
-        case Register():
-            return value.example
-        case View():
-            return value.like
-    raise RefusedError("a tuple is passed to a nest. Pass numbers and arrays.")
-
-
 class _Named(ast.NodeTransformer):
     """Puts names in the place of expressions, by their identity."""
 
@@ -650,11 +660,6 @@ class _Sized:
 
     def __len__(self) -> int:
         return self.shape[0]
-
-
-def shares_memory(one: View, other: View) -> bool:
-    pairs = zip(one.box, other.box, strict=False)
-    return one.memory == other.memory and all(max(a[0], b[0]) < min(a[1], b[1]) for a, b in pairs)
 
 
 def parameter_words(bound: BoundNest, given: Mapping[str, Value]) -> list[Word]:

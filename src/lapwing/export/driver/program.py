@@ -10,11 +10,11 @@ import numpy as np
 
 from lapwing import __version__
 from lapwing.export.description import c_list, c_text, nest_lines
-from lapwing.export.driver_tables import DriverTables
-from lapwing.export.operations import CallLocally, CallNest, SpecialisedDriver
+from lapwing.export.driver.operations import CallLocally, CallNest, SpecialisedDriver
+from lapwing.export.driver.tables import DriverTables
 from lapwing.export.stand_alone import build_files, check_directory, common_sources, filled, write_program
 
-_TEMPLATES = Path(__file__).parent / "program" / "driver"
+_TEMPLATES = Path(__file__).parent.parent / "program" / "driver"
 _FUNCTIONS = ("compute", "pack", "unpack", "put")
 _OF_A_NEST = ("main.cpp", "rank.hpp")
 

@@ -9,10 +9,10 @@ from typing import Any
 from lapwing.api.calls.decide import Decider
 from lapwing.api.nest import Nest
 from lapwing.api.sweeps import SweepsCall
-from lapwing.export.calls import LocalCall, NestCall, PhasesCall
-from lapwing.export.evaluation import NeedsValue, example_of
+from lapwing.export.driver.calls import LocalCall, NestCall, PhasesCall
+from lapwing.export.driver.evaluation import NeedsValue
+from lapwing.export.driver.values import Register, Value, example_of
 from lapwing.export.stand_alone import check_stands_alone
-from lapwing.export.values import Register, Value
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.scalars import free_scalars, set_again, used_parameters

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lapwing.export.calls import Call, LocalCall
-from lapwing.export.residency import Boxes, Move
-from lapwing.export.values import View
+from lapwing.export.driver.calls import Call, LocalCall
+from lapwing.export.driver.residency import Boxes, Move
+from lapwing.export.driver.values import View
 
 Word = int | str  # 64 bits, or the register that holds them
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lapwing.errors import RefusedError
 from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.loopnest.binding.promotion import ScalarType
 from lapwing.tiling.boxes import Box
@@ -181,3 +182,20 @@ def bits_of(value: Any) -> int:
 def fits(value: Any) -> bool:
     """Whether a register can hold a known number."""
     return not isinstance(value, int | np.integer) or -(2**63) <= int(value) < 2**63
+
+
+def example_of(value: Value) -> Any:
+    """What stands for a value where a nest is bound."""
+    match value:
+        case Known(value=known):
+            return known
+        case Register():
+            return value.example
+        case View():
+            return value.like
+    raise RefusedError("a tuple is passed to a nest. Pass numbers and arrays.")
+
+
+def shares_memory(one: View, other: View) -> bool:
+    pairs = zip(one.box, other.box, strict=False)
+    return one.memory == other.memory and all(max(a[0], b[0]) < min(a[1], b[1]) for a, b in pairs)

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from lapwing.export.calls import Call
-from lapwing.export.operations import (
+from lapwing.export.driver.calls import Call
+from lapwing.export.driver.operations import (
     CallLocally,
     CallNest,
     Choose,
@@ -30,8 +30,8 @@ from lapwing.export.operations import (
     Stop,
     Word,
 )
+from lapwing.export.driver.values import View
 from lapwing.export.tables import MAGIC, bits, list_of, rank_tables, table_of
-from lapwing.export.values import View
 from lapwing.loopnest.binding.bound_nest import ArrayType, BoundNest
 from lapwing.planner.plan import SLICE_SECONDS
 from lapwing.runtime.arrays.storage import padded_strides

@@ -9,11 +9,11 @@ import numpy as np
 
 from lapwing.api.calls.decide import Decider
 from lapwing.api.nest import Nest
-from lapwing.export.calls import Call
-from lapwing.export.driver_program import driver_sources
-from lapwing.export.driver_tables import DriverTables
+from lapwing.export.driver.calls import Call
+from lapwing.export.driver.program import driver_sources
+from lapwing.export.driver.specialisation import specialise
+from lapwing.export.driver.tables import DriverTables
 from lapwing.export.smpi import build, check_engine, cost_options, run
-from lapwing.export.specialisation import specialise
 from lapwing.export.virtual import cluster_of_program
 from lapwing.planner.rates import EstimatedRates
 from lapwing.scratch import scratch_directory
