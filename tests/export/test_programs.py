@@ -161,7 +161,7 @@ CASES = {
     ),
     "in order": Case(in_order, lambda: dict(a=random(12, 12), x=0.5 * random(12), rounds=4)),
 }
-EVERYDAY = ("jacobi", "fdtd", "nine points")
+EVERYDAY = ("jacobi", "nine points")
 
 
 def exported(case: Case, folder: Path, ranks: int) -> dict[str, Any]:
@@ -202,7 +202,7 @@ def test_programs_have_the_bits_of_plain_python(name: str, ranks: int, tmp_path:
     exported(case, folder, ranks)
     with_objects(folder, driver_objects)
     make(folder)
-    for engine in ENGINES if name in EVERYDAY else ("overlap",):
+    for engine in ENGINES if name == "jacobi" else ("overlap",):
         done = mpiexec(folder, ranks, case.nest.name, "--engine", engine)
         assert done.returncode == 0, done.stderr
         assert re.search(rf"^{case.nest.name}: {engine} on {ranks} ranks?, \S+ seconds$", done.stdout, re.M)
@@ -249,11 +249,11 @@ def ratios(u, steps):
 
 
 @needs_simgrid
-@pytest.mark.parametrize("name", everyday(("jacobi", "fdtd"), ()))
+@pytest.mark.parametrize("name", everyday(("jacobi", "ssor"), ("jacobi",)))
 def test_programs_run_on_a_virtual_cluster(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    target = f"{Path(__file__).parent.parent / 'literature' / 'relaxation.py'}:jacobi"
+    target = f"{Path(__file__).parent.parent / 'literature' / 'relaxation.py'}:{name}"
     words = ["simulate", target, "-n", "4", "--machine", "p0-fastethernet", "--engine", "overlap", "--smpi"]
-    assert main(words, standalone_mode=False) is None
+    assert lapwing(*words) == 0
     assert "SMPI, s" in capsys.readouterr().out
 
 
@@ -283,7 +283,6 @@ def test_ranks_send_what_others_lack_and_nothing_else() -> None:
     for exchange in found:
         assert sorted((move.source, move.target) for _, move in exchange.moves) == [(0, 1), (1, 0)]
         assert all(sum(high - low == 1 for low, high in move.box) == 1 for _, move in exchange.moves)
-        assert {memory for memory, _ in exchange.moves} < {"u", "array_33_8_1", "v"} | {m for m, _ in exchange.moves}
         assert "f" not in {memory for memory, _ in exchange.moves}
 
 
@@ -336,16 +335,23 @@ def with_numpy(u, v):
             v[i, j] = u[i, j] + v[i - 1, j]
 
 
-@lw.nest
 def inner(u):
     for i in range(1, u.shape[0]):
-        u[i] = u[i] + u[i - 1]
+        for j in range(u.shape[1]):
+            u[i, j] = u[i, j] + u[i - 1, j]
 
 
 @lw.nest
 def with_functions(u):
     for t in range(3):
         inner(u)
+
+
+def lapwing(*words: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        main(list(words))
+    assert isinstance(stop.value.code, int)
+    return stop.value.code
 
 
 def line_of(nest: Nest, text: str) -> int:
@@ -357,10 +363,10 @@ def line_of(nest: Nest, text: str) -> int:
 @pytest.mark.parametrize(
     ("nest", "arguments", "at", "said"),
     [
-        (with_printing, {"u": np.ones(9)}, "print", "Do anything else before the call, or after it"),
+        (with_printing, {"u": np.ones(9)}, "print(", "Do anything else before the call, or after it"),
         (of_unknown_size, {"u": np.ones((9, 4))}, "v = np", "Pass it as an argument"),
         (with_numpy, {"u": np.ones((9, 4)), "v": np.ones((9, 4))}, "u[...]", "Write it as a loop over elements"),
-        (with_functions, {"u": np.ones(9)}, None, "Write the loops of inner where it is called"),
+        (with_functions, {"u": np.ones((9, 4))}, None, "Write the loops of inner where it is called"),
     ],
 )
 def test_refusals_say_where_and_what_to_write(nest: Nest, arguments: dict[str, Any], at: str | None, said: str) -> None:
@@ -374,7 +380,7 @@ def test_refusals_say_where_and_what_to_write(nest: Nest, arguments: dict[str, A
 
 def test_the_command_exports_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = f"{Path(__file__).parent.parent / 'literature' / 'time_stepping.py'}:heat_periodic"
-    assert main(["export", target, "-n", "2", "-o", str(tmp_path / "heat")], standalone_mode=False) is None
+    assert lapwing("export", target, "-n", "2", "-o", str(tmp_path / "heat")) == 0
     assert "mpiexec -n 2 build/heat_periodic" in capsys.readouterr().out
     assert {path.name for path in (tmp_path / "heat").iterdir()} == {
         "CMakeLists.txt", "Makefile", "README.md", "data", "program.bin", "src",

@@ -242,6 +242,10 @@ class Evaluation:
                 return found
             case Register():
                 raise NeedsValue(value, what)
+            case Several(items=items):
+                for item in items:
+                    if isinstance(item, Register):
+                        raise NeedsValue(item, what)
         self.refuse(node, f"{what} is {ast.unparse(node)}", "Give it a number")
 
     def _named(self, node: ast.expr, name: str, look: Look) -> Value:
