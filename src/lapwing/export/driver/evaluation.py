@@ -202,6 +202,37 @@ class Evaluation:
         self.copies.append((view.memory, source.memory))
         return view
 
+    def overwritten(self, node: ast.stmt, path: Path, live: frozenset[str]) -> bool:
+        """Whether a statement gives all elements of an array a number, or those of another one, ``u[:] = v``; then it is done."""
+        match node:
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name), slice=index)], value=value):
+                pass
+            case _:
+                return False
+        target = path.names.get(name)
+        is_all = isinstance(index, ast.Slice) and not (index.lower or index.upper or index.step)
+        if not isinstance(target, View) or not target.is_whole or not (is_all or ast.unparse(index) == "..."):
+            return False
+        found = (
+            self._known(value, self.look(path)) if not isinstance(value, ast.Name) else self.value(value, path, live)
+        )
+        match found:
+            case Known() if found.is_number:
+                try:
+                    element = np.full((), found.value, target.dtype).tobytes()
+                except Exception as error:
+                    self._raises(node, error)
+                path.arrays[target.memory] = Residency.new(("fill", element), self.ranks)
+                path.done.append(Fill(target.memory, element))
+                return True
+            case View() if found.is_whole and (found.dtype, found.shape) == (target.dtype, target.shape):
+                if found.memory != target.memory:
+                    path.arrays[target.memory] = self.residency(path, found.memory)
+                    path.done.append(Copy(target.memory, found.memory))
+                    self.copies.append((target.memory, found.memory))
+                return True
+        return False
+
     # -- expressions ---------------------------------------------------------------------------------------------------------
 
     def value(self, node: ast.expr, path: Path, live: frozenset[str], look: Look | None = None) -> Value:
@@ -271,6 +302,8 @@ class Evaluation:
         except UnsupportedSetup:
             pass
         except Exception as error:
+            if any(isinstance(value, ArrayShape) for value in names.values()):
+                return None  # what was looked at may have been no size
             self._raises(node, error)
         if not self._asks_for_sizes_alone(node, names):
             return None

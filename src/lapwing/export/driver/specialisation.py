@@ -53,7 +53,7 @@ from lapwing.export.driver.operations import (
     Written,
 )
 from lapwing.export.driver.regions import RegionCalls
-from lapwing.export.driver.residency import Boxes
+from lapwing.export.driver.residency import Boxes, Residency
 from lapwing.export.driver.values import (
     Counting,
     Known,
@@ -282,7 +282,8 @@ class _Following(Evaluation):
                     self._assign(path, target, found)
                 path.at += 1
             case Store(node=node):
-                self.store(self._as_loops(node), path, self.look(path))
+                if not self.overwritten(node, path, after):
+                    self.store(node, path, self.look(path))
                 path.at += 1
             case Forget(names=names):
                 for name in names:
@@ -304,9 +305,6 @@ class _Following(Evaluation):
                 path.done.append(self._end(instruction, path))
                 return True
         return False
-
-    def _as_loops(self, node: ast.stmt) -> ast.stmt:
-        return node
 
     def _assign(self, path: Path, target: ast.expr, value: Value) -> None:
         if isinstance(target, ast.Name):
@@ -646,7 +644,8 @@ class _Following(Evaluation):
             value = self.value(give.value, path, frozenset(path.names))
             self._returned("returned", "returned", value, give.value, arrays, numbers, path)
         for name in self._arguments:
-            if name in self.memories and name in path.arrays and path.arrays[name].changed:
+            as_it_was = Residency.new(("file", name), self.ranks)
+            if name in self.memories and path.arrays.get(name, as_it_was) != as_it_was:
                 memory = self.memories[name]
                 arrays.append(self._output(name, View.of(name, memory.dtype, memory.shape), path))
         return End(tuple(arrays), tuple(numbers))
