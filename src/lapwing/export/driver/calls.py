@@ -105,7 +105,7 @@ class PhasesCall:
     @property
     def sources(self) -> tuple[str, ...]:
         phases = zip(self.bounds, self.plan.forms, strict=True)
-        return tuple(tile_source(bound, faces_of(bound), form) for bound, form in phases)
+        return tuple(tile_source(bound, self.plan.faces.faces(k), form) for k, (bound, form) in enumerate(phases))
 
     def storage(self, name: str, rank: int) -> Storage | None:
         return None
