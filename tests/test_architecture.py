@@ -84,6 +84,7 @@ lapwing.api
 lapwing
 lapwing.launch
 lapwing.export
+lapwing.export.driver
 lapwing.overlap.report
 lapwing.session
 lapwing.overlap.transforms

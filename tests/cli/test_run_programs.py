@@ -244,17 +244,11 @@ def test_what_is_printed_of_a_simulated_program(tmp_path: Path) -> None:
     assert "all of it" in done.stdout
 
 
-def test_a_program_is_not_simulated_in_simgrid(tmp_path: Path) -> None:
-    done = lapwing(tmp_path, "simulate", "ssor.py", "-n", "4", "--smpi")
+def test_a_driver_that_needs_numpy_is_not_exported(tmp_path: Path) -> None:
+    done = lapwing(tmp_path, "export", "ssor.py", "-o", "out")
     assert done.returncode == 2
-    assert "--smpi: ssor is a program of 3 nests" in done.stderr
-
-
-@pytest.mark.parametrize("command", [["export", "-o", "out"]])
-def test_commands_that_are_for_a_nest_alone(command: list[str], tmp_path: Path) -> None:
-    done = lapwing(tmp_path, command[0], "ssor.py", *command[1:])
-    assert done.returncode == 2
-    assert "ssor is a program of 3 nests, and this takes a nest alone" in done.stderr
+    assert "ssor.py:17: np.abs(u - old).max() stands between the loops of a program that is exported" in done.stderr
+    assert "Write it as a loop over elements" in done.stderr
 
 
 def test_plan(tmp_path: Path) -> None:

@@ -28,6 +28,6 @@ int main() {
             }
         }
         const lw_nest_reduction sum = {"sum", "+", 'f', bits, 1, 0, -1};
-        std::cout << merged(sum, all, initial) << "\n";
+        std::cout << text_of(sum, merged(lw_this_nest, sum, all, initial)) << "\n";
     }
 }

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from everyday import everyday
-from limits import scaled
+from exporting import OBJECTS, SECONDS, make, mpiexec, run_here, with_objects
 from needs import CMAKE, SIMGRID
 
 import lapwing as lw
@@ -27,10 +27,10 @@ from lapwing.cli.main import main
 from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import BuildError, RefusedError
 from lapwing.export import smpi
-from lapwing.export.description import _text
+from lapwing.export.description import c_text as _text
 from lapwing.export.smpi import Cluster, cost_options, host_file, line, platform_xml
 from lapwing.export.stand_alone import export, sources
-from lapwing.export.tables import _table, program_bytes
+from lapwing.export.tables import program_bytes, table_of
 from lapwing.export.virtual import cluster_of
 from lapwing.machine import stored
 from lapwing.planner.choose import Wishes, make_plan
@@ -38,7 +38,6 @@ from lapwing.planner.plan import ENGINES, Plan
 from lapwing.runtime.binding import native
 from lapwing.runtime.rounding import nearest
 
-SECONDS = scaled(120)
 CLUSTER = Cluster(
     name="sixteen",
     hosts=16,
@@ -48,7 +47,6 @@ CLUSTER = Cluster(
     receive_cpu=line(60e-6, 10e-9),
     seconds_per_point=0.441e-6,
 )
-OBJECTS = ("main", "mpi")  # the same for all nests
 
 needs_simgrid = pytest.mark.skipif(not SIMGRID.is_here, reason=SIMGRID.reason)
 
@@ -257,21 +255,6 @@ def expected(case: Case) -> tuple[dict[str, Any], dict[str, Any]]:
     return {name: arguments[name] for name in case.nest.loops.written}, named
 
 
-def run(command: list[str], folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, env={**os.environ, **environment}
-    )
-
-
-def make(folder: Path, *words: str) -> None:
-    done = run(["make", *words], folder)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def mpiexec(folder: Path, ranks: int, name: str, *words: str) -> subprocess.CompletedProcess[str]:
-    return run([str(find_mpi().mpiexec), "-n", str(ranks), f"build/{name}", *words], folder)
-
-
 def simulated(folder: Path, ranks: int, name: str, *words: str) -> float:
     return smpi.run(folder / f"build/{name}-smpi", ranks, CLUSTER, ["--dir", str(folder), *words], folder)
 
@@ -287,17 +270,6 @@ def check_results(folder: Path, arrays: dict[str, Any], reductions: dict[str, An
 
 
 @pytest.fixture(scope="session")
-def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the objects that all programs share: compiling them takes longest, so it is not optimised."""
-    folder = tmp_path_factory.mktemp("objects") / "any"
-    exported(CASES["one rank"], folder)
-    makefile = (folder / "Makefile").read_text()
-    flags = re.search(r"^RUNTIME_FLAGS := (.*)$", makefile, re.MULTILINE)[1]  # type: ignore[index]
-    make(folder, f"RUNTIME_FLAGS={flags} -O0", *(f"build/{name}.o" for name in OBJECTS))
-    return folder / "build"
-
-
-@pytest.fixture(scope="session")
 def simulated_objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same for the simulator, which `lapwing simulate` takes from the cache."""
     bound, plan, _ = planned(CASES["one rank"])
@@ -305,12 +277,6 @@ def simulated_objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
     found = smpi._objects(sources(bound, plan), tool, smpi._version(tool))
     assert {path.name for path in found} == {f"smpi-{name}.o" for name in OBJECTS}
     return found[0].parent
-
-
-def with_objects(folder: Path, objects: Path) -> None:
-    shutil.copytree(objects, folder / "build")
-    for path in (folder / "build").iterdir():
-        path.touch()  # newer than the sources
 
 
 # -- the same bits ---------------------------------------------------------------------------------------------------
@@ -374,7 +340,9 @@ def test_the_program_needs_no_python_and_no_lapwing(tmp_path: Path, objects: Pat
     shutil.copytree(folder, moved)
     shutil.rmtree(folder)
     launcher = str(find_mpi().mpiexec)
-    done = run([launcher, "-n", "3", str(moved / "build/smooth"), "--dir", str(moved)], tmp_path, PYTHONPATH="/nowhere")
+    done = run_here(
+        [launcher, "-n", "3", str(moved / "build/smooth"), "--dir", str(moved)], tmp_path, PYTHONPATH="/nowhere"
+    )
     assert done.returncode == 0, done.stderr
     check_results(moved, expected(case)[0], {}, "")
 
@@ -403,7 +371,7 @@ def test_cmake_builds_the_same_program(tmp_path: Path) -> None:
     lists = folder / "CMakeLists.txt"
     lists.write_text(lists.read_text().replace(";-O2", ";-O0"))  # as in `objects`
     for command in (["cmake", "-B", "build", f"-DMPI_CXX_COMPILER={wrapper}"], ["cmake", "--build", "build"]):
-        done = run(command, folder)
+        done = run_here(command, folder)
         assert done.returncode == 0, done.stdout + done.stderr
     done = mpiexec(folder, case.ranks, case.nest.loops.name)
     assert done.returncode == 0, done.stderr
@@ -587,8 +555,8 @@ def test_tables_are_read_as_they_were() -> None:
     extremes = np.array([[2**63 - 1, -(2**63)], [-(2**63), 2**63 - 1], [0, -1]], np.int64)
     regular = np.stack([np.arange(100) * 7, np.full(100, 3), -np.arange(100) // 10], axis=1)
     for rows in (extremes, regular, rng.integers(-(2**63), 2**63 - 1, (50, 4)), np.zeros((0, 3), np.int64)):
-        assert read_table(_table(rows), rows.shape[1]) == rows.tolist()
-    assert len(_table(regular)) < 150
+        assert read_table(table_of(rows), rows.shape[1]) == rows.tolist()
+    assert len(table_of(regular)) < 150
 
 
 def test_the_tables_know_all_of_a_program() -> None:

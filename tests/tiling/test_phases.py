@@ -106,6 +106,24 @@ def wholes(u, v, sweeps):
 
 
 @lw.nest
+def sums(u, v, sweeps):
+    for t in range(sweeps):
+        for i in range(u.shape[0]):
+            total = 0.0
+            for j in range(u.shape[1]):
+                total += v[i, j]
+                v[i, j] = total
+
+
+@lw.nest
+def after_sums(u, v, sweeps):
+    for t in range(sweeps):
+        for i in range(u.shape[0]):
+            for j in range(1, u.shape[1]):
+                u[i, j] = v[i, j] - v[i, j - 1]
+
+
+@lw.nest
 def fills(v, sweeps):
     for t in range(sweeps):
         for i in range(v.shape[0]):
@@ -273,6 +291,13 @@ def test_loops_that_a_dependence_points_backwards_along_are_not_cut() -> None:
     (dimension,) = dimensions_to_cut(program)
     assert [loop for loop, _ in dimension.loops.values()] == [0, 0]
     assert make_phased_plan(program, 4).grid == (4,)
+
+
+def test_what_a_phase_writes_all_along_an_axis_is_not_cut_there() -> None:
+    """The columns of v: a row of it is longer than what a rank keeps where the second phase is cut along them."""
+    (dimension,) = dimensions_to_cut(phased(sums, after_sums))
+    assert dimension.axes.keys() == {"v", "u"}
+    assert {axis for axis, _ in dimension.axes.values()} == {0}
 
 
 def test_a_rank_without_iterations_has_a_step_all_the_same() -> None:

@@ -284,6 +284,10 @@ class Nest(PlannedNest):
             and len(self._origin._bound) > MOST_BINDINGS
         )  # fmt: skip
 
+    def for_any_integers(self) -> Nest:
+        """A sequential region as one that is made for any integers, not for those of one call."""
+        return self if self.source.generic else self._origin._generic_region.like(self)
+
     @functools.cached_property
     def _generic_region(self) -> Nest:
         """A sequential region that is called with ever other integers, as one that is made for any."""
@@ -375,7 +379,7 @@ class Nest(PlannedNest):
         BuildError; or RunError. Arrays are as they were then.
 
         A program returns what its function returns, and raises what that raises, too; arrays are then as they were before the
-        region that failed.
+        region that failed, or, where that was left to Python because a call takes longer, as Python leaves them.
         """
         returned = self._called(args, kwargs)
         if (known := self._origin._known) is not None:
@@ -400,7 +404,7 @@ class Nest(PlannedNest):
                 raise
         try:
             if self._is_for_any_integers:
-                return origin._generic_region.like(self)(*args, **kwargs)
+                return self.for_any_integers()(*args, **kwargs)
             return parsed[0].nest.returned(origin._dispatcher(self, args, kwargs))
         except RefusedError as refused:
             if self._origin.may_be_interpreted:

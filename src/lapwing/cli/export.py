@@ -1,19 +1,26 @@
-"""`lapwing export`: a nest as a stand-alone C++ program."""
+"""`lapwing export`: a nest, or a program of several, as a stand-alone C++ program."""
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lapwing.cli import options
 
-_HELP = """Write the nest NEST of the Python file FILE as a C++ program that needs MPI and no Python.
+if TYPE_CHECKING:
+    from lapwing.api.nest import Nest
+
+_HELP = """Write the nest or program NEST of the Python file FILE as a C++ program that needs MPI and no Python.
 
 DIR gets the generated tile, the runtime's sources, a main, a Makefile and a CMakeLists.txt, what every rank does
 (program.bin), and the arrays of the nest's problem (data/*.npy). The program computes the very bits of the plain loop
 and writes DIR/out/*.npy. Ranks, grid and tile are chosen here; the engine is this one unless the program is told another.
+
+Of a program of several nests, what stands around them is translated as well, for these arguments: loops, conditions, numbers,
+names that change places, arrays that it makes. What cannot be is refused, with its line.
 """
 _EXAMPLES = """\b
 Examples:
@@ -63,11 +70,15 @@ def command(
         raise click.BadParameter("all: expected one grid, such as 2x2; a program is for one.", param_hint="--grid")
     options.check_grid(grid, ranks)
     nest = load_nest(target)
-    options.check_grid_fits(nest, grid)
+    if nest.program is None:
+        options.check_grid_fits(nest, grid)
     check_directory(directory)
     nest = nest.using(engine=names[0] if names else None, tile=tile, grid=grid)
     given = whole_arrays(problem_arguments(nest, settings))
     arguments = {name: value.numpy() if isinstance(value, StoredArray) else value for name, value in given.items()}
+    if nest.program is not None:
+        _export_program(directory, nest, ranks, machine, arguments, data)
+        return
     bound = nest.bind(arguments)
     values = {**global_values(nest.python), **arguments}
     check_aliases(bound, values)
@@ -84,3 +95,22 @@ def command(
         progress.close()
     click.echo(str(plan))
     click.echo(f"\nmake -C {directory} && cd {directory} && mpiexec -n {ranks} build/{bound.nest.name}")
+
+
+def _export_program(
+    directory: Path, nest: Nest, ranks: int, machine: str | None, arguments: dict[str, Any], data: bool
+) -> None:
+    from lapwing.export.driver.program import export_driver
+    from lapwing.export.driver.specialisation import specialise
+    from lapwing.launch.progress import ProgressBar
+
+    driver = specialise(nest, arguments, ranks, machine)
+    progress = ProgressBar()
+    try:
+        report = partial(progress.update, "writing what every rank does")
+        export_driver(directory, driver, nest.engine or "overlap", arguments, data, report)
+    finally:
+        progress.close()
+    assert nest.program is not None
+    click.echo(f"{nest.name}: {nest.program.program}, {len(driver.blocks)} blocks of its driver, on {ranks} ranks")
+    click.echo(f"\nmake -C {directory} && cd {directory} && mpiexec -n {ranks} build/{nest.name}")

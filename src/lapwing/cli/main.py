@@ -27,7 +27,7 @@ _PURPOSES = {
     "run": "Run a loop nest, on this process or across MPI ranks, and time it.",
     "plan": "Show how a loop nest would be cut and run, and why; runs nothing.",
     "simulate": "Simulate a loop nest's run on a cluster that is not here.",
-    "export": "Write a loop nest as a stand-alone C++ program.",
+    "export": "Write a nest or program as a stand-alone C++ program.",
     "calibrate": "Measure this machine, for plans to rest on.",
     "convert": "Copy an array on disk to another format: .npy or Zarr, of any encoding, to plain chunks or .npy.",
     "overlap": "Rewrite an MPI program so that its communication overlaps with computation.",

@@ -34,7 +34,8 @@ SimGrid's SMPI (Debian: apt install libsimgrid-dev), where computing and message
 says: an independent check, since it is the runtime itself that runs there.
 
 Of a program of several nests each region is simulated, as often as it is called, loops whose regions run through one pipeline as
-one; what Python does in between takes no time.
+one; what Python does in between takes no time. With --smpi the exported program runs there as it is, and computes, since what it
+does next may depend on that.
 """
 _EXAMPLES = """\b
 Examples:
@@ -70,9 +71,8 @@ def command(
     iterations: int,
 ) -> None:
     from lapwing.api.calls.decide import Decider
-    from lapwing.cli.actions.simulate import simulated
+    from lapwing.cli.actions.simulate import add_smpi, simulated
     from lapwing.cli.tables.simulate import show_forecasts
-    from lapwing.errors import RefusedError
     from lapwing.export.smpi import require_simgrid
     from lapwing.files import check_writable, write_json
     from lapwing.launch.loading import load_nest, problem_arguments
@@ -87,12 +87,11 @@ def command(
         if grid == "all":
             raise click.BadParameter("all: of a program, expected one grid or none.", param_hint="--grid")
         if smpi:
-            raise RefusedError(
-                f"--smpi: {nest.name} is {nest.program.program}, and what runs in SimGrid is an exported program, of a nest "
-                "alone. Leave it out, or put the loops of one nest into a function of their own."
-            )
-        wished = nest.using(tile=tile, grid=grid)
-        document = simulated(wished, problem_arguments(nest, settings), ranks, names, machine, iterations)
+            require_simgrid()
+        wished, arguments = nest.using(tile=tile, grid=grid), problem_arguments(nest, settings)
+        document = simulated(wished, arguments, ranks, names, machine, iterations)
+        if smpi:
+            add_smpi(document, wished, arguments, machine)
         show_forecasts(document)
         if json_path is not None:
             write_json(json_path, document)

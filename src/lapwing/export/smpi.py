@@ -31,7 +31,6 @@ Announce = Callable[[str], None] | None
 
 _FLOPS_PER_SECOND = 1e9  # of a host; the program counts a flop as a nanosecond (runtime/cpp/simulated.hpp)
 _OBJECTS = ("smpi-main.o", "smpi-mpi.o")  # of all programs
-_OF_A_NEST = ("src/tile.c", "src/nest.c")
 _SHOWN_LINES = 20
 _RESULT = re.compile(r"^\w+: \w+ on \d+ ranks?, (\S+) seconds$", re.MULTILINE)
 _CONFIGURATION = (
@@ -143,7 +142,7 @@ def build(texts: Mapping[str, str], announce: Announce) -> Path:
 def _objects(texts: Mapping[str, str], smpicxx: str, version: str) -> list[Path]:
     """What programs of all nests are linked with, built once: compiling it takes by far the longest."""
     flags = [line for line in texts["Makefile"].splitlines() if line.startswith(("RUNTIME_FLAGS", "SIMULATED"))]
-    common = {name: text for name, text in texts.items() if name.startswith("src/") and name not in _OF_A_NEST}
+    common = {name: text for name, text in texts.items() if name.startswith("src/") and not name.endswith(".c")}
     entry = _entry("simulator", common | {"flags": "\n".join(flags)}, smpicxx, version)
     objects = [entry / name for name in _OBJECTS]
     if not all(map(_is_there, objects)):
@@ -182,16 +181,21 @@ def simulate(program: Path, tables: bytes, ranks: int, engine: str, cluster: Clu
     Raises RefusedError where the cluster has too few cores or the engine cannot be simulated, RunError where the
     simulation fails.
     """
-    if engine not in ENGINES:
-        raise RefusedError(
-            f"engine {engine} cannot be simulated: SMPI has one thread a rank. Choose among {', '.join(ENGINES)}."
-        )
+    check_engine(engine)
     if ranks > cluster.ranks:
         raise RefusedError(f"{ranks} ranks on {cluster.name}: it has {cluster.hosts} hosts of {cluster.cores} cores.")
     with scratch_directory("lapwing-simulation-") as folder:
         (folder / "program.bin").write_bytes(tables)
         arguments = ["--dir", str(folder), "--engine", engine, "--dry", *cost_options(cluster)]
         return run(program, ranks, cluster, arguments, folder)
+
+
+def check_engine(engine: str) -> None:
+    """Raise RefusedError for an engine that cannot be simulated."""
+    if engine not in ENGINES:
+        raise RefusedError(
+            f"engine {engine} cannot be simulated: SMPI has one thread a rank. Choose among {', '.join(ENGINES)}."
+        )
 
 
 def cost_options(cluster: Cluster) -> list[str]:

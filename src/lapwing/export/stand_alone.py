@@ -37,21 +37,29 @@ def sources(bound: BoundNest, plan: Plan) -> dict[str, str]:
     Raises RefusedError for a nest that needs Python as it runs.
     """
     check_stands_alone(bound)
-    texts = {
-        f"src/{path.name}": path.read_text(encoding="utf-8") for path in sorted(_RUNTIME.iterdir()) if _is_source(path)
-    }
-    texts |= {
-        f"src/{path.name}": path.read_text(encoding="utf-8")
-        for path in sorted(_TEMPLATES.iterdir())
-        if _is_source(path)
-    }
-    texts["src/support.h"] = (_CODEGEN / "support.h").read_text(encoding="utf-8")
+    texts = common_sources()
     in_plan = skewed_nest(bound, plan.skew)
     texts["src/tile.c"] = tile_source(in_plan, faces_of(in_plan), plan.inner.form)
     texts["src/nest.c"] = nest_source(bound)
-    for name in _BUILD_FILES:
-        texts[name] = _filled(name, _build_words(bound, _tile_flags(texts["src/tile.c"])))
-    return texts
+    return texts | build_files(bound.nest.name, "nest", {"tile": texts["src/tile.c"]})
+
+
+def common_sources() -> dict[str, str]:
+    """What all programs have in common: the runtime, and what reads and writes files."""
+    folders = [*sorted(_RUNTIME.iterdir()), *sorted(_TEMPLATES.iterdir()), _CODEGEN / "support.h"]
+    return {f"src/{path.name}": path.read_text(encoding="utf-8") for path in folders if _is_source(path)}
+
+
+def build_files(name: str, description: str, tiles: Mapping[str, str]) -> dict[str, str]:
+    """How a program of that name is built. description: the C file that names what it works on; tiles: the text of the others,
+    by the name of their files."""
+    words = _build_words(name, _tile_flags(list(tiles.values())))
+    words |= {
+        "DESCRIPTION": description,
+        "TILES": " ".join(f"build/{tile}.o" for tile in tiles),
+        "TILE_SOURCES": " ".join(f"src/{tile}.c" for tile in tiles),
+    }
+    return {file: filled(file, words) for file in _BUILD_FILES}
 
 
 def export(
@@ -70,9 +78,15 @@ def export(
     check_directory(directory)
     check_not_empty(bound)
     texts = sources(bound, plan)
-    texts["README.md"] = _filled("README.md", _readme_words(bound, plan))
-    program = program_bytes(bound, plan, report)
-    total = sum(len(text) for text in texts.values()) + len(program) + sum(a.nbytes for a in (arrays or {}).values())
+    texts["README.md"] = filled("README.md", _readme_words(bound, plan))
+    write_program(directory, texts, program_bytes(bound, plan, report), arrays or {})
+
+
+def write_program(
+    directory: Path, texts: Mapping[str, str], program: bytes, arrays: Mapping[str, npt.NDArray[Any]]
+) -> None:
+    """Write sources, tables and arrays into a directory. Raises as ``export`` does."""
+    total = sum(len(text) for text in texts.values()) + len(program) + sum(a.nbytes for a in arrays.values())
     _check_room(directory, total)
     try:
         for name, text in texts.items():
@@ -81,7 +95,7 @@ def export(
             path.write_text(text, encoding="utf-8")
         (directory / "program.bin").write_bytes(program)
         (directory / "data").mkdir()
-        for name, values in (arrays or {}).items():
+        for name, values in arrays.items():
             np.save(directory / "data" / f"{name}.npy", np.ascontiguousarray(values), allow_pickle=False)
     except OSError as error:
         raise LapwingError(f"{directory}: cannot be written: {error.strerror}.") from error
@@ -145,26 +159,27 @@ def _is_source(path: Path) -> bool:
     return path.suffix in (".h", ".hpp", ".cpp") and path.name != _SERIAL
 
 
-def _filled(template: str, words: Mapping[str, str]) -> str:
+def filled(template: str, words: Mapping[str, str]) -> str:
+    """A file of export/program with these words in the places of their names."""
     text = (_TEMPLATES / template).read_text(encoding="utf-8")
     for word, value in words.items():
         text = text.replace(f"@{word}@", value)
     return text
 
 
-def _tile_flags(tile: str) -> tuple[str, ...]:
-    """What the tile is compiled with; where there is no compiler to ask, what usually does."""
+def _tile_flags(tiles: Sequence[str]) -> tuple[str, ...]:
+    """What tiles are compiled with; where there is no compiler to ask, what usually does."""
     try:
-        return native.exact_tile_flags(tile, None)
+        return tuple(dict.fromkeys(flag for tile in tiles for flag in native.exact_tile_flags(tile, None)))
     except BuildError:
         return native.TILE_FLAGS
 
 
-def _build_words(bound: BoundNest, flags: Sequence[str]) -> dict[str, str]:
+def _build_words(name: str, flags: Sequence[str]) -> dict[str, str]:
     libraries = [flag for flag in flags if flag.startswith("-l")]
     tile = [flag for flag in flags if flag not in libraries]
     return {
-        "NAME": bound.nest.name,
+        "NAME": name,
         "TILE_FLAGS": " ".join(tile),
         "RUNTIME_FLAGS": " ".join(native.RUNTIME_FLAGS),
         "LIBRARIES": " ".join(libraries),

@@ -55,33 +55,38 @@ def program_bytes(bound: BoundNest, plan: Plan, report: Callable[[float], None] 
 def _common(bound: BoundNest, plan: Plan, program: RankProgram) -> Iterator[bytes]:
     c = program.c
     engine = native.ENGINE_CODES[plan.engine]
-    slices = _bits(plan.slice_seconds)
+    slices = bits(plan.slice_seconds)
     phase = c.phase[0]
-    yield _list(
+    yield list_of(
         [engine, phase.loops, phase.sweep_depth, c.sweeps, c.batch, phase.slice_grain, phase.slice_loop, slices]
     )
     points = np.ctypeslib.as_array(phase.sweep_points, (c.sweeps, phase.sweep_depth)) if phase.sweep_depth else None
-    yield _table(np.zeros((c.sweeps, 1), np.int64) if points is None else points)
+    yield table_of(np.zeros((c.sweeps, 1), np.int64) if points is None else points)
     for array in bound.arrays:
-        yield _list(array.shape)
-    yield _list([_bits(word) for value in bound.parameters.values() for word in scalar_words(value)])
-    yield _list(_initial_words(bound.body.accumulators))
-    yield _list([_bits(_kind(a)(a.initial)) for a in bound.body.accumulators])
+        yield list_of(array.shape)
+    yield list_of([bits(word) for value in bound.parameters.values() for word in scalar_words(value)])
+    yield list_of(_initial_words(bound.body.accumulators))
+    yield list_of([bits(_kind(a)(a.initial)) for a in bound.body.accumulators])
 
 
 def _of_rank(bound: BoundNest, plan: Plan, program: RankProgram, rank: int) -> Iterator[bytes]:
     c = program.c
-    yield _list([c.apart])
+    yield list_of([c.apart])
     block = plan.partition.block(rank)
     for array in bound.arrays:
         yield from _array(bound, array, block)
+    yield from rank_tables(c)
+
+
+def rank_tables(c: native.Program) -> Iterator[bytes]:
+    """The steps, channels, messages and parts of a rank."""
     messages = sum(side[k].messages for side, count in _channels(c) for k in range(count))
     parts = sum(c.messages[k].parts for k in range(messages))
-    yield _table(_rows([c.step_boxes[k] for k in range(c.steps)], native.Box))
+    yield table_of(_rows([c.step_boxes[k] for k in range(c.steps)], native.Box))
     for side, count in _channels(c):
-        yield _table(_rows([side[k] for k in range(count)], native.Channel))
-    yield _table(_rows([c.messages[k] for k in range(messages)], native.Message))
-    yield _table(_rows([c.parts[k] for k in range(parts)], native.Part))
+        yield table_of(_rows([side[k] for k in range(count)], native.Channel))
+    yield table_of(_rows([c.messages[k] for k in range(messages)], native.Message))
+    yield table_of(_rows([c.parts[k] for k in range(parts)], native.Part))
 
 
 def _array(bound: BoundNest, array: ArrayType, block: Sequence[Range]) -> Iterator[bytes]:
@@ -91,20 +96,20 @@ def _array(bound: BoundNest, array: ArrayType, block: Sequence[Range]) -> Iterat
     sides = [high - low for low, high in store.box]
     strides = padded_strides(sides, array.itemsize)
     origin = -sum(low * stride for (low, _), stride in zip(store.box, strides, strict=True))
-    yield _list([max(1, sides[0]) * strides[0], origin])
-    yield _list(strides if store.shear is None else store.shear.strides(strides))
+    yield list_of([max(1, sides[0]) * strides[0], origin])
+    yield list_of(strides if store.shear is None else store.shear.strides(strides))
     loaded = [store.box] if store.shear is None else [box for box, _ in store.shear.pieces(store.box, everything)]
-    yield _table(_rows([native.box(box) for box in loaded], native.Box))
+    yield table_of(_rows([native.box(box) for box in loaded], native.Box))
     rounds = written_boxes(bound, array.name, block) if array.name in bound.nest.written else []
     if bound.skew is not None and rounds:
         # One offset only, so every element has one writer.
         (sheared,) = rounds
         pieces = [box for box, _ in shear_of(bound, array.name).pieces(sheared, everything)]
-        yield _list([0] * len(pieces))
-        yield _table(_rows([native.box(box) for box in pieces], native.Box))
+        yield list_of([0] * len(pieces))
+        yield table_of(_rows([native.box(box) for box in pieces], native.Box))
         return
-    yield _list(range(len(rounds)))
-    yield _table(_rows([native.box(box) for box in rounds], native.Box))
+    yield list_of(range(len(rounds)))
+    yield table_of(_rows([native.box(box) for box in rounds], native.Box))
 
 
 def _channels(program: native.Program) -> tuple[tuple[Any, int], tuple[Any, int]]:
@@ -117,11 +122,11 @@ def _rows(structures: Sequence[ctypes.Structure], kind: type[ctypes.Structure]) 
     return np.frombuffer(b"".join(bytes(s) for s in structures), np.int64).reshape(len(structures), columns)
 
 
-def _list(values: Sequence[int] | range) -> bytes:
-    return _table(np.array(values, np.int64).reshape(-1, 1))
+def list_of(values: Sequence[int] | range) -> bytes:
+    return table_of(np.array(values, np.int64).reshape(-1, 1))
 
 
-def _table(rows: Matrix) -> bytes:
+def table_of(rows: Matrix) -> bytes:
     """A table: its number of rows and, column by column, runs of equal differences from row to row."""
     numbers = [np.array([len(rows)], np.int64)]
     if len(rows):
@@ -144,7 +149,7 @@ def _variable_length(numbers: npt.NDArray[np.int64]) -> bytes:
     return kept.tobytes()
 
 
-def _bits(value: float) -> int:
+def bits(value: float) -> int:
     """The 64 bits of an lw_scalar, as an integer."""
     return int(np.float64(value).view(np.int64)) if isinstance(value, float) else int(value)
 
@@ -159,5 +164,5 @@ def _initial_words(accumulators: Sequence[t.Accumulator]) -> list[int]:
     offsets = accumulator_offsets(accumulators)
     for accumulator in accumulators:
         if accumulator.operator != "+":
-            words[offsets[accumulator.name]] = _bits(_kind(accumulator)(accumulator.initial))
+            words[offsets[accumulator.name]] = bits(_kind(accumulator)(accumulator.initial))
     return words

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lapwing.export.smpi import Cluster, Curve
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.machine.machine import Curve as MachineCurve
-from lapwing.machine.machine import Machine
+from lapwing.machine.machine import Link, Machine
 from lapwing.planner.along_time import AlongTime
 from lapwing.planner.costs import Placement, pipeline_of
 from lapwing.planner.geometry import Geometry, Neighbour
@@ -17,6 +19,7 @@ from lapwing.tiling.skewing import skewed_nest
 
 _NO_TIME = 1e-9  # seconds: links without latency need one all the same
 _NO_LIMIT = 1e15  # bytes a second
+_SOME_BYTES = 65536.0  # of a message by which a link's speed is told
 _LARGE = 1e8  # bytes of a message, up to which a description's curve is followed
 _MOST_BYTES = 2**31 - 1  # the simulator's
 
@@ -55,6 +58,37 @@ def cluster_of(bound: BoundNest, plan: Plan, machine: Machine, ranks_a_node: int
     )
 
 
+def cluster_of_program(machine: Machine, engine: str, ranks: int, ranks_a_node: int) -> Cluster:
+    """The cluster on which a program of several nests runs, each of which says itself what its points cost.
+
+    Raises RefusedError where the machine does not describe a link that is needed.
+    """
+    hosts = -(-ranks // ranks_a_node)
+    place = "network" if hosts > 1 else "node"
+    link = machine.link(place, engine) if ranks > 1 else None
+    near = machine.link("node", engine) if ranks > 1 and ranks_a_node > 1 else None
+    copies = machine.copies.contiguous_seconds_per_byte.value
+    some = [(_SOME_BYTES, copies * _SOME_BYTES)]
+    return Cluster(
+        name=machine.name,
+        hosts=hosts,
+        cores=ranks_a_node,
+        latency=_NO_TIME if link is None else link.latency.value or _NO_TIME,
+        bytes_per_second=_NO_LIMIT if link is None else _speed(link),
+        local_latency=_NO_TIME if near is None else near.latency.value or _NO_TIME,
+        local_bytes_per_second=_NO_LIMIT if near is None else _speed(near),
+        send_cpu=_curve(link.send_cpu if link else None, some),
+        receive_cpu=_curve(link.receive_cpu if link else None, some),
+        eager_bytes=_MOST_BYTES if link is None or link.rendezvous_bytes is None else link.rendezvous_bytes,
+        seconds_per_point=0.0,
+    )
+
+
+def _speed(link: Link) -> float:
+    wire = link.wire(_SOME_BYTES)
+    return _SOME_BYTES / wire if wire > 0 else _NO_LIMIT
+
+
 def _seconds_per_point(plan: Plan, geometry: Geometry) -> float:
     """What the prediction took a point to cost."""
     busiest = float(geometry.points.sum(axis=-1).max()) * geometry.rounds
@@ -70,7 +104,7 @@ def _bytes_per_second(pairs: list[tuple[Neighbour, Channel]]) -> float:
     return bytes_ / wire if wire > 0 else _NO_LIMIT
 
 
-def _curve(calls: MachineCurve | None, copies: list[tuple[int, float]]) -> Curve:
+def _curve(calls: MachineCurve | None, copies: Sequence[tuple[float, float]]) -> Curve:
     """What a message costs a CPU in calls and copies; copies: bytes and seconds of the plan's messages.
 
     Messages of other sizes, such as those of the last tile or of a whole sweep, are copied at the same rate.

@@ -43,7 +43,7 @@ def reasons(problem: Problem, ranked: Sequence[Candidate], rates: Rates) -> tupl
         return tuple(lines)
     if best.engine == "blocking" and len(problem.engines) > 1:
         share = best.prediction.transfer / max(best.prediction.compute, 1e-30)
-        saved = 1 - ranked[0].seconds / best.seconds
+        saved = 1 - ranked[0].seconds / max(best.seconds, 1e-30)
         lines.append(f"blocking: transfer is {share:.1%} of compute, overlap would save {max(0.0, saved):.1%}")
     other = next((c for c in ranked if _differs(c, best)), None)
     if other is not None:

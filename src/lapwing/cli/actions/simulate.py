@@ -38,6 +38,26 @@ def simulated(
     }
 
 
+def add_smpi(document: dict[str, Any], nest: Nest, arguments: Mapping[str, Any], machine: str | None) -> None:
+    """Add what the exported program takes in SimGrid's SMPI. Raises RefusedError as exporting does."""
+    from lapwing.export.driver.simulation import simulate_program
+    from lapwing.launch.progress import ProgressBar
+    from lapwing.runtime.arrays.creation import whole_arrays
+    from lapwing.store.array import StoredArray
+
+    whole = whole_arrays(arguments)
+    in_memory = {name: value.numpy() if isinstance(value, StoredArray) else value for name, value in whole.items()}
+    progress = ProgressBar()
+    try:
+        for run in document["runs"]:
+            engine: Any = "overlap" if run["engine"] == "planned" else run["engine"]
+            progress.update(f"simulating {engine} on {document['ranks']} ranks", None)
+            say = lambda text: progress.write(f"lapwing: {text}\n")  # noqa: E731
+            run["smpi"] = simulate_program(nest.using(engine=engine), in_memory, document["ranks"], machine, say)
+    finally:
+        progress.close()
+
+
 def _run(engine: Any, found: ProgramForecast, alone: ProgramForecast, blocking: ProgramForecast) -> dict[str, Any]:
     seconds = found.seconds
     return {
@@ -47,6 +67,7 @@ def _run(engine: Any, found: ProgramForecast, alone: ProgramForecast, blocking: 
         "speedup": alone.seconds / seconds if seconds else None,
         "of_blocking": seconds / blocking.seconds if blocking.seconds else None,
         "regions": [_region(part) for part in found.parts],
+        "smpi": None,
     }
 
 

@@ -25,7 +25,8 @@ def show_forecasts(document: Mapping[str, Any]) -> None:
     parts = list(document["runs"][0]["parts"])
     for title in ("engine", "region"):
         table.add_column(title)
-    for title in ("line", "calls", "tile", "grid", "seconds", *parts, "speed-up", "/ blocking"):
+    in_smpi = any(run["smpi"] is not None for run in document["runs"])
+    for title in ("line", "calls", "tile", "grid", "seconds", *parts, "speed-up", "/ blocking", *["SMPI, s"] * in_smpi):
         table.add_column(title, justify="right")
     for run in document["runs"]:
         for region in run["regions"]:
@@ -35,7 +36,8 @@ def show_forecasts(document: Mapping[str, Any]) -> None:
             )  # fmt: skip
         speedup = number(run["speedup"]) if run["speedup"] else NOT_KNOWN
         against = f"{run['of_blocking']:.2f}" if run["of_blocking"] else NOT_KNOWN
-        table.add_row(run["engine"], "all of it", "", "", "", "", *_times(run, parts), speedup, against)
+        smpi = [in_seconds(run["smpi"], 4)] if in_smpi else []
+        table.add_row(run["engine"], "all of it", "", "", "", "", *_times(run, parts), speedup, against, *smpi)
     console.print(table)
     for text in _legend(document):
         console.print(text, markup=False, highlight=False, soft_wrap=True)

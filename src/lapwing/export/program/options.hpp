@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "lapwing.h"
-#include "nest.h"
 #include "simulated.hpp"
 #include "waiting.hpp"
 
@@ -102,8 +101,8 @@ inline Options parse(int count, char **words) {
     return options;
 }
 
-inline std::string usage() {
-    std::string text = std::string("mpiexec -n RANKS ") + lw_this_nest.name +
+inline std::string usage(const char *name) {
+    std::string text = std::string("mpiexec -n RANKS ") + name +
                        " [--dir DIR] [--engine blocking|overlap|onesided|helper]\n"
                        "  DIR holds program.bin and data/; results go to DIR/out/ (default: the working directory)\n";
     if (simulated) {

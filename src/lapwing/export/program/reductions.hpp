@@ -88,24 +88,26 @@ inline __int128 wrapped(__int128 value, char kind, std::int64_t bits) {
 }
 
 // The words of one accumulator on every rank. all: those of all accumulators, one rank's after the other's.
-inline std::vector<const lw_scalar *> words_of(const lw_nest_reduction &reduction, const Words &all) {
+inline std::vector<const lw_scalar *> words_of(const lw_nest &nest, const lw_nest_reduction &reduction,
+                                               const Words &all) {
     std::vector<const lw_scalar *> rows;
-    for (std::size_t at = 0; at < all.size(); at += static_cast<std::size_t>(lw_this_nest.words)) {
+    for (std::size_t at = 0; at < all.size(); at += static_cast<std::size_t>(nest.words)) {
         rows.push_back(&all[at + static_cast<std::size_t>(reduction.first_word)]);
     }
     return rows;
 }
 
 // The rank that has the extremum of all ranks, and of equal ones that of the first iteration, or of the last.
-inline std::size_t rank_with_extremum(std::int64_t leader, const Words &all) {
-    const lw_nest_reduction &extremum = lw_this_nest.reduction[leader];
-    const std::vector<const lw_scalar *> values = words_of(extremum, all);
+inline std::size_t rank_with_extremum(const lw_nest &nest, std::int64_t leader, const Words &all) {
+    const lw_nest_reduction &extremum = nest.reduction[leader];
+    const std::vector<const lw_scalar *> values = words_of(nest, extremum, all);
     const bool least = extremum.operation[0] == '<', last = extremum.operation[1] == '=';
     const auto place = [&](std::size_t rank) {
         std::vector<std::int64_t> found;
-        for (std::int64_t k = 0; k < lw_this_nest.reductions; ++k) {
-            const lw_nest_reduction &loop = lw_this_nest.reduction[k];
-            if (loop.leader == leader && loop.operation == std::string("at")) found.push_back(words_of(loop, all)[rank]->i);
+        for (std::int64_t k = 0; k < nest.reductions; ++k) {
+            const lw_nest_reduction &loop = nest.reduction[k];
+            const bool counts = loop.leader == leader && loop.operation == std::string("at");
+            if (counts) found.push_back(words_of(nest, loop, all)[rank]->i);
         }
         return found;
     };
@@ -124,37 +126,51 @@ inline std::size_t rank_with_extremum(std::int64_t leader, const Words &all) {
     return best;
 }
 
+// What a reduction comes to: a float, or an integer.
+struct Merged {
+    double number = 0;
+    __int128 whole = 0;
+};
+
 // all: the accumulators of every rank, one rank's after the other's; initial: what sums began with.
-inline std::string merged(const lw_nest_reduction &reduction, const Words &all, lw_scalar initial) {
-    const std::vector<const lw_scalar *> rows = words_of(reduction, all);
-    if (reduction.leader >= 0) {
-        const lw_scalar *value = rows[rank_with_extremum(reduction.leader, all)];
-        return reduction.kind == 'f' ? decimal_of_bits(value->f, reduction.bits) : decimal(static_cast<__int128>(value->i));
-    }
+inline Merged merged(const lw_nest &nest, const lw_nest_reduction &reduction, const Words &all, lw_scalar initial) {
+    const std::vector<const lw_scalar *> rows = words_of(nest, reduction, all);
+    const auto of = [&](const lw_scalar &word) {
+        return reduction.kind == 'f' ? Merged{word.f, 0} : Merged{0, static_cast<__int128>(word.i)};
+    };
+    if (reduction.leader >= 0) return of(*rows[rank_with_extremum(nest, reduction.leader, all)]);
     if (reduction.exact) {
         const RoundedSum sum(rows, initial.f);
-        return reduction.bits == 32 ? decimal(sum.as_float()) : decimal(sum.as_double());
+        return {reduction.bits == 32 ? static_cast<double>(sum.as_float()) : sum.as_double(), 0};
     }
     const std::string operation = reduction.operation;
     if (operation == "+") {
         __int128 total = initial.i;
         for (const lw_scalar *row : rows) total += row->i;
-        return decimal(wrapped(total, reduction.kind, reduction.bits));
+        return {0, wrapped(total, reduction.kind, reduction.bits)};
     }
-    const auto best = [&](auto lw_scalar::*field) {
-        auto found = rows.front()->*field;
+    lw_scalar found = *rows.front();
+    const auto take_better = [&](auto lw_scalar::*field) {
         for (const lw_scalar *row : rows) {
             const auto value = row->*field;
-            if (operation == "set") { // by whichever rank has set it
-                if (value != initial.*field) found = value;
+            if (operation == "set" || operation == "noted") { // by whichever rank has set it
+                if (value != initial.*field) found = *row;
                 continue;
             }
-            if (operation == "max" ? value > found : value < found) found = value;
+            if (operation == "max" ? value > found.*field : value < found.*field) found = *row;
         }
-        return found;
     };
-    if (reduction.kind == 'f') return decimal_of_bits(best(&lw_scalar::f), reduction.bits);
-    return decimal(static_cast<__int128>(best(&lw_scalar::i)));
+    if (operation == "max" || operation == "min" || operation == "set" || operation == "noted") {
+        if (reduction.kind == 'f')
+            take_better(&lw_scalar::f);
+        else
+            take_better(&lw_scalar::i);
+    }
+    return of(found);
+}
+
+inline std::string text_of(const lw_nest_reduction &reduction, const Merged &value) {
+    return reduction.kind == 'f' ? decimal_of_bits(value.number, reduction.bits) : decimal(value.whole);
 }
 
 } // namespace lapwing

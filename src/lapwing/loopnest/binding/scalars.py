@@ -22,11 +22,11 @@ def names_from_outside(nest: ir.LoopNest) -> tuple[str, ...]:
     return tuple(sorted(name for name in read - own if name.isidentifier()))
 
 
-def free_scalars(nest: ir.LoopNest) -> frozenset[str]:
+def free_scalars(nest: ir.LoopNest, but_starts: bool = False) -> frozenset[str]:
     """Arguments and globals of which, where they are floats or complex, binding looks at the type and not at the value.
 
     Not among them are those that a loop bound, an index or the start of a reduction comes from. Of a generic region the integers
-    are free as well.
+    are free as well. but_starts: those are free that nothing but starts of reductions comes from.
     """
     if nest.is_generic:
         return frozenset(nest.parameters) - {*nest.arrays}
@@ -36,7 +36,8 @@ def free_scalars(nest: ir.LoopNest) -> frozenset[str]:
             bounds += [bound for bound in statement.affine if bound is not None]
     indices = [index for o in occurrences(nest) for index in o.access.affine if index is not None]
     integers = set().union(*(affine.names for affine in (*bounds, *indices)))
-    fixed = {*nest.arrays, *nest.accumulators, *names_in(node for name, node in nest.symbols if name in integers)}
+    starts = () if but_starts else nest.accumulators
+    fixed = {*nest.arrays, *starts, *names_in(node for name, node in nest.symbols if name in integers)}
     for setup in reversed(nest.setups):
         if fixed.intersection(setup.targets):
             fixed |= names_in([setup.value])
