@@ -168,7 +168,7 @@ for expression in (
         else ("in the loops", "Expressions are made of")
     )
     body(f"expression {expression}", f"u[i, j] = {expression}  # <-", *words)
-body("expression (1, 2)", "u[i, j] = (1, 2)  # <-", "u[i, j, 0] has 3 indices but u has 2 axes", "Index every axis")
+body("expression (1,)", "u[i, j] = (1,)  # <-", "u[i, j, 0] has 3 indices but u has 2 axes", "Index every axis")
 for expression in ("u[i, j] @ u[i, j]", "i << 2", "i >> 1"):
     body(f"operator {expression}", f"u[i, j] = {expression}  # <-", expression, "Supported operators are + -")
 body("operator @=", "u[i, j] @= u[i, j]  # <-", "u[i, j] @= u[i, j]", "Supported operators are + -")
