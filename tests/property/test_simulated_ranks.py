@@ -169,6 +169,27 @@ def test_elements_are_not_replaced_while_a_step_before_reads_them() -> None:
             check_run(case, 3, Choice(engine, 2, (3,)), order)
 
 
+def test_a_sweep_does_not_overwrite_what_its_last_step_sends() -> None:
+    """The last column to the left is computed last, from a neighbour's first one, which is kept for it until then: a helper packs
+    it after the neighbour's last step, and not while the next sweep's first one replaces it."""
+    text = """
+        import lapwing as lw
+        @lw.nest
+        def nest(u):
+            for t in range(5):
+                for i in range(0, 24 - 3 * t):
+                    u[i] += 3 * u[i + 1]
+    """
+    case = Case(textwrap.dedent(text), (ArraySpec("u", "int64", (25,), "tame", 0),), (), (24,), 5 * 24, True)
+    for engine in ENGINES:
+        for ranks in (2, 3):
+            for order in (lambda count: 0, lambda count: count - 1):
+                done = check_run(case, ranks, Choice(engine, 2, (ranks,)), order)
+                assert done is not None
+                if engine == "helper":
+                    assert done.helped
+
+
 def test_messages_are_enough_and_in_time() -> None:
     search(check, wanted(12), first_seed())
 

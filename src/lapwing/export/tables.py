@@ -71,7 +71,7 @@ def _common(bound: BoundNest, plan: Plan, program: RankProgram) -> Iterator[byte
 
 def _of_rank(bound: BoundNest, plan: Plan, program: RankProgram, rank: int) -> Iterator[bytes]:
     c = program.c
-    yield list_of([c.apart])
+    yield list_of([c.apart, c.phase[0].rewrites])
     block = plan.partition.block(rank)
     for array in bound.arrays:
         yield from _array(bound, array, block)

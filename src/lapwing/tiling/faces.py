@@ -21,7 +21,7 @@ from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Vector, distance_vectors, inside_sweep
-from lapwing.tiling.boxes import coalesced, volume
+from lapwing.tiling.boxes import coalesced, intersection, volume
 from lapwing.tiling.partition import Partition, Range
 from lapwing.tiling.skewing import skewed_dependences
 
@@ -235,6 +235,28 @@ class Faces:
             for channel in incoming
             for message in channel.messages
         )
+
+    def rewrites(self, rank: int, outgoing: Sequence[Channel]) -> bool:
+        """Whether the first step of a sweep writes elements that messages of the last step carry, as those do that wait there
+        until the receiver has read what they replace.
+
+        outgoing: the rank's channels.
+        """
+        last, first = self.step_count(rank) - 1, self.step(rank, 0)
+        parts = (p for channel in outgoing for m in channel.messages if m.made == last for p in m.parts)
+        return any(intersection(first, box) is not None for part in parts for box in self._writing_points(part))
+
+    def _writing_points(self, part: Part) -> Iterator[Box]:
+        """The points that write elements of the part: a box for every offset they are written at."""
+        depth, face = self.bound.nest.sweep_depth, self.faces[part.face]
+        for other in self.faces:
+            if other.array == face.array:
+                moves = [
+                    w - o
+                    for w, o in zip(face.offsets[depth:], other.offsets[depth:], strict=True)
+                    if w is not None and o is not None
+                ]
+                yield tuple((low + move, high + move) for (low, high), move in zip(part.box, moves, strict=True))
 
     def _parts(self, index: int, face: Face, step: Box, block: Box) -> Iterator[Part]:
         """The iterations of a step whose writes by this face the target block touches: a box around them, if there are any, or

@@ -157,6 +157,9 @@ class Simulation:
         while unfinished := [r for r in self.ranks if r.sweep < len(self.sweeps)]:
             if self.direct:
                 self._send_all()
+            for rank in self.ranks:
+                if self._has_to_send(rank):
+                    self._send(rank)
             able = [r for r in unfinished if self._can_go_on(r)]
             if able:
                 self._do_step(able[choose(len(able))])
@@ -209,7 +212,11 @@ class Simulation:
         return all(len(self.mail[channel]) >= count for channel, count in self._needed(rank, step))
 
     def _can_go_on(self, rank: Rank) -> bool:
-        return self._has_arrived(rank, rank.step) and not (self.direct and rank.unsent)
+        return self._has_arrived(rank, rank.step) and not ((self.direct or self._has_to_send(rank)) and rank.unsent)
+
+    def _has_to_send(self, rank: Rank) -> bool:
+        """Whether a helper sends what the last step made before the next one, which would overwrite what messages carry."""
+        return self.helped and rank.step == 0 and self.faces.rewrites(rank.number, rank.outgoing)
 
     def _has_room(self, channel: Channel, message: Message, sweep: int) -> bool:
         """Whether what a message is stored over has been read: see DirectOutbound in link.hpp."""

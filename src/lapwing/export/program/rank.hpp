@@ -57,7 +57,7 @@ public:
                   1,
                   problem.sweep_points.data(),
                   0,
-                  0};
+                  head.at(1)};
         program_ = {1,
                     problem.sweeps,
                     static_cast<std::int64_t>(steps_.size()),

@@ -58,9 +58,9 @@ def rank_program(
     points = np.concatenate([points[:opening_sweeps], points])
     sweeps = len(points)
     tables = _Tables(faces.batch)
-    tables.add_phase(faces.bound, points, faces.steps(rank))
     received = _used(faces.incoming(rank), sweeps) if ranks > 1 else []
     sent = _used(faces.outgoing(rank), sweeps) if ranks > 1 else []
+    tables.add_phase(faces.bound, points, faces.steps(rank), rewrites=faces.rewrites(rank, sent))
     incoming = [tables.incoming(c, faces.step_count(c.source)) for c in received]
     outgoing = [tables.outgoing(c, faces.step_count(c.target)) for c in sent]
     pass_sweeps = max(1, min(pass_sweeps, sweeps - opening_sweeps))
