@@ -75,6 +75,9 @@ MUTATIONS = {
         "helper.hpp", "++sent, std::memory_order_release", "++sent, std::memory_order_relaxed"
     ),
     "helper: lags two steps behind": ("helper.hpp", "(rewrites ? 0 : 1)", "(rewrites ? 0 : 2)"),
+    "helper: packs while the next sweep begins": (
+        "helper.hpp", "opens_phase(at) && program_.phase[at.phase].rewrites", "false && opens_phase(at)"
+    ),
     "helper: unpacks where steps are not apart": ("helper.hpp", "program_.apart", "true"),
     "helper: no room asked for": (
         "helper.hpp", "if (!transport_.has_room(at)) return false;\n        awaited_", "awaited_"

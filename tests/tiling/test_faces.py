@@ -86,6 +86,14 @@ def right(u, sweeps):
 
 
 @lw.nest
+def upstream(u, sweeps):
+    for t in range(sweeps):
+        for i in range(0, u.shape[0] - 1):
+            for j in range(0, u.shape[1] - 1):
+                u[i, j] = 0.5 * u[i, j] + 0.25 * (u[i + 1, j] + u[i, j + 1])
+
+
+@lw.nest
 def far_left(u):
     for i in range(1, u.shape[0]):
         for j in range(6, u.shape[1]):
@@ -194,6 +202,20 @@ def test_steps_are_apart_from_the_messages_around_them() -> None:
     assert apart(upwind, np.zeros((9, 14)), 3, grid=(2, 1), mapping=None, tile=2) == [False, False]  # one step
     assert apart(far_left, np.zeros((9, 22)), grid=(2, 1), mapping=1, tile=4) == [True, True]
     assert apart(two_writes, np.zeros((9, 4)), np.zeros((9, 4)), grid=(2, 1), mapping=1, tile=2) == [False, False]
+
+
+def test_messages_that_wait_for_the_last_step_carry_what_the_next_sweep_writes_first() -> None:
+    """The right neighbour's first column is read in the last step; along the other loop messages leave with their steps."""
+
+    def rewriting(nest: lw.Nest, grid: tuple[int, ...], mapping: int) -> list[bool]:
+        faces = faces_of(nest, np.zeros((9, 13)), 3, grid=grid, mapping=mapping, tile=3)
+        return [faces.rewrites(rank, faces.outgoing(rank)) for rank in range(faces.partition.ranks)]
+
+    assert rewriting(upstream, (1, 2), 1) == [False, True]
+    assert rewriting(upstream, (2, 2), 1) == [False, True, False, True]
+    assert rewriting(upstream, (1, 2), 0) == [False, False]
+    assert rewriting(upstream, (2, 1), 1) == [False, False]
+    assert rewriting(gauss_seidel, (1, 2), 1) == [False, False]
 
 
 def test_next_sweep_channels_come_first() -> None:

@@ -88,10 +88,19 @@ def slanted(u, sweeps):
                 u[i, j] = 0.25 * (u[i - 3, j - 1] + u[i - 1, j - 1]) + 0.5 * u[i - 1, j]
 
 
+@lw.nest
+def upstream(u, sweeps):
+    """Old values alone cross the cuts: they are sent when the receiver has read what they replace."""
+    for t in range(sweeps):
+        for i in range(0, u.shape[0] - 1):
+            for j in range(0, u.shape[1] - 1):
+                u[i, j] = 0.5 * u[i, j] + 0.25 * (u[i + 1, j] + u[i, j + 1])
+
+
 NARROW = st.integers(8, 14)
 # Rows of whole blocks of the disk, which need not be copied on their way.
 WIDE = st.sampled_from([BLOCK, 2 * BLOCK])
-KNOWN = (smooth, far, two_reaches, written_twice, advance, slanted, slanted)
+KNOWN = (smooth, far, two_reaches, written_twice, advance, slanted, slanted, upstream)
 
 
 @st.composite
