@@ -29,6 +29,14 @@ def upwind(u, sweeps):
                 u[i, j] = 0.5 * u[i, j] + 0.25 * u[i - 1, j] + 0.25 * u[i, j - 1]
 
 
+@lw.nest
+def upstream(u, sweeps):
+    for t in range(sweeps):
+        for i in range(0, u.shape[0] - 1):
+            for j in range(0, u.shape[1] - 1):
+                u[i, j] = 0.5 * u[i, j] + 0.25 * (u[i + 1, j] + u[i, j + 1])
+
+
 def program_of(
     nest: lw.Nest, shape: tuple[int, int], sweeps: int, rank: int, grid: tuple[int, ...], tile: int
 ) -> RankProgram:
@@ -58,6 +66,14 @@ def test_a_space_loop_pipelined() -> None:
     assert channel(program, "incoming", 0) == {
         "peer": 1, "lag": 1, "depth": 2, "largest": 32, "there": None, "messages": [(0, 0, 32), (1, 0, 32)],
     }  # fmt: skip
+
+
+def test_the_next_sweep_waits_for_what_it_overwrites() -> None:
+    """Of the lower ranks: their first rows are sent after their last steps. In one sweep nothing is sent."""
+    rewrites = [program_of(upstream, (9, 13), 3, rank, (2, 2), 3).c.phase[0].rewrites for rank in range(4)]
+    assert rewrites == [0, 0, 1, 1]
+    assert program_of(upstream, (9, 13), 1, 2, (2, 2), 3).c.phase[0].rewrites == 0
+    assert program_of(gauss_seidel, (9, 10), 3, 0, (2, 1), 4).c.phase[0].rewrites == 0
 
 
 def test_one_sweep_needs_no_old_values() -> None:
