@@ -5,7 +5,7 @@
     core    nanoseconds a point of Jacobi with swapped arrays, FDTD, red-black Gauss-Seidel and SSOR on one core, in the cache
             and beyond, of Lapwing and of numba on the same function
     lab     the same on two hosts of the lab, one rank each, of so many rows that computing takes as long as transferring.
-            Needs root, and the lab: make lab-up HOSTS=2 RATE=50mbit
+            Needs root, and the lab: make lab-up HOSTS=2 RATE=21mbit
 
 All contenders take turns in every round; ratios are of times in the same round.
 """
@@ -33,8 +33,9 @@ PARTS = ("core", "lab")
 REPEAT, QUICK_REPEAT = 7, 2
 SIZES = {"in the cache": (260, 258, 200), "beyond it": (3000, 3002, 6)}  # rows, columns, steps
 QUICK_SIZES = {"in the cache": (20, 18, 4), "beyond it": (40, 34, 2)}
-COLUMNS, STEPS, FIRST_ROWS = 1024, 60, 2560  # rows are the longer axis, so that they are cut
-BALANCE, CLOSE, TRIES = 1.03, 0.05, 4
+# Rows are the longer axis, so that they are cut, and too long for the kernel to send them on by itself.
+COLUMNS, STEPS, FIRST_ROWS = 4096, 30, 4200
+BALANCE, CLOSE, TRIES, MOST_ROWS = 1.03, 0.05, 4, 12_600
 LIMIT_SECONDS = 1800
 
 
@@ -160,7 +161,7 @@ def balanced_rows(name: str, lab: Lab) -> int:
         balance = run["compute"] / run["transfer"]
         if abs(balance - BALANCE) <= CLOSE:
             break
-        rows = max(16, round(rows * BALANCE / balance))
+        rows = min(MOST_ROWS, max(16, round(rows * BALANCE / balance)))
     return rows
 
 
