@@ -270,7 +270,7 @@ LW_CALLS(c64, float _Complex)
         return result;                                                                                                 \
     }                                                                                                                  \
     /* A product of which one operand is real. NumPy's loop may round it once (fused multiplication and addition):     \
-     * that shows where a product of parts vanishes, for the zero it leaves may then have the other sign. */                      \
+     * that shows where a product of parts vanishes, for the zero it leaves may then have the other sign. */           \
     LW_INLINE type _Complex lw_scaled_##suffix(const lw_numpy_loop *multiply, type _Complex x, type _Complex y) {      \
         const type a = __real__ x, b = __imag__ x, c = __real__ y, d = __imag__ y;                                     \
         const bool vanishes = (a * c == 0 && a != 0 && c != 0) || (b * d == 0 && b != 0 && d != 0) ||                  \

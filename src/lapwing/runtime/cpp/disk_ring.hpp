@@ -299,8 +299,8 @@ private:
         }
     }
 
-    // Reading comes first: computing waits for it. Writing has its turn when the ring is full; where there is nothing to
-    // write that makes room at once, and reading has its turn again.
+    // Reading comes first: computing waits for it. Writing has its turn when the ring is full; where there is nothing
+    // to write that makes room at once, and reading has its turn again.
     std::optional<Task> next() {
         for (bool opened = true; opened;) {
             opened = false;
