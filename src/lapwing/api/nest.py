@@ -394,7 +394,8 @@ class Nest(PlannedNest):
                 return program(self, args, kwargs)
             parsed = origin._parsed
             assert parsed is not None
-        if not self._is_for_any_integers and (as_arrays := self.with_arrays(args, kwargs)) is not None:
+        for_any = self._is_for_any_integers
+        if not for_any and (as_arrays := self.with_arrays(args, kwargs)) is not None:
             found, arguments = as_arrays
             try:
                 return found(**arguments)
@@ -403,7 +404,7 @@ class Nest(PlannedNest):
                     return self.interpreted(refused)(*args, **kwargs)
                 raise
         try:
-            if self._is_for_any_integers:
+            if for_any:
                 return self.for_any_integers()(*args, **kwargs)
             return parsed[0].nest.returned(origin._dispatcher(self, args, kwargs))
         except RefusedError as refused:

@@ -35,6 +35,7 @@ from lapwing.runtime.runner import Runner, carry_out_on_first, native_options
 from lapwing.runtime.streaming import DiskTables, StreamedArray
 from lapwing.runtime.tuning import Place, Tuning
 from lapwing.runtime.workspace import Workspace
+from lapwing.tiling.boxes import hull
 from lapwing.tiling.faces import Face, Faces, faces_of
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.partition import Range
@@ -322,9 +323,7 @@ def take_stores(bound: BoundNest, stores: Sequence[Storage], source: Distributed
 
 def _around(boxes: Sequence[Box], none: Box) -> Box:
     """The box around boxes."""
-    if not boxes:
-        return none
-    return tuple((min(low for low, _ in spans), max(high for _, high in spans)) for spans in zip(*boxes, strict=True))
+    return hull(boxes) if boxes else none
 
 
 def _region(shear: Shear, store: Storage, box: Box, limits: Box) -> Region:

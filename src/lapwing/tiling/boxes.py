@@ -38,6 +38,11 @@ def volume(box: Box) -> int:
     return math.prod(max(0, high - low) for low, high in box)
 
 
+def hull(boxes: Iterable[Box]) -> Box:
+    """The smallest box around boxes, of which there is at least one."""
+    return tuple((min(low for low, _ in axis), max(high for _, high in axis)) for axis in zip(*boxes, strict=True))
+
+
 def without(boxes: Iterable[Box], others: Sequence[Box]) -> list[Box]:
     """The elements of some boxes that lie in none of others, as boxes."""
     return [part for box in boxes for part in difference(box, others)]

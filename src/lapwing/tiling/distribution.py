@@ -20,7 +20,7 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.phased_nest import PhasedNest
 from lapwing.loopnest.pieces import Piece
 from lapwing.tiling.boxes import Box
-from lapwing.tiling.faces import faces_at_places
+from lapwing.tiling.faces import Face, faces_at_places
 from lapwing.tiling.partition import Range, coordinates_in, in_direction
 
 _Loop = tuple[int, int]  # of a phase, among its space loops
@@ -64,6 +64,7 @@ def dimensions(phased: PhasedNest) -> tuple[Dimension, ...]:
         )
         for _, _, loop, node, offset in nearest:
             alignment.join_if_free((phase, loop), node, offset)
+    faces = [faces_at_places(bound) for bound in phased.phases]
     found = []
     for group in alignment.groups:
         loops = {node[0]: (node[1], shift) for node, shift in group.shifts.items() if isinstance(node[0], int)}
@@ -71,19 +72,23 @@ def dimensions(phased: PhasedNest) -> tuple[Dimension, ...]:
         if loops:
             spans = [_span(phased.phases[phase], loop, shift) for phase, (loop, shift) in loops.items()]
             span = min(low for low, _ in spans), max(high for _, high in spans)
-            found.append(Dimension(loops, axes, span, _homes(phased, loops, axes, span)))
+            found.append(Dimension(loops, axes, span, _homes(phased, faces, loops, axes, span)))
     return tuple(sorted(found, key=lambda dimension: min((loop, p) for p, (loop, _) in dimension.loops.items())))
 
 
 def _homes(
-    phased: PhasedNest, loops: Mapping[int, tuple[int, int]], axes: Mapping[str, tuple[int, int]], span: Range
+    phased: PhasedNest,
+    faces: Sequence[Sequence[Face]],
+    loops: Mapping[int, tuple[int, int]],
+    axes: Mapping[str, tuple[int, int]],
+    span: Range,
 ) -> dict[int, int] | None:
     """By phase without a loop along a dimension the coordinate in its span that is nearest to all it writes; None where there is
     none, or where a phase that has a loop writes beside it."""
     low, high = span
     homes: dict[int, int] = {}
     for phase, bound in enumerate(phased.phases):
-        for face in faces_at_places(bound):
+        for face in faces[phase]:
             axis, shift = axes.get(face.array, (None, 0))
             if phase in loops:
                 if axis is None or bound.loops_of_axes(face.array)[axis] != bound.nest.sweep_depth + loops[phase][0]:

@@ -21,7 +21,7 @@ from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Vector, distance_vectors, inside_sweep
-from lapwing.tiling.boxes import coalesced, intersection, volume
+from lapwing.tiling.boxes import coalesced, hull, intersection, volume
 from lapwing.tiling.partition import Partition, Range
 from lapwing.tiling.skewing import skewed_dependences
 
@@ -278,13 +278,13 @@ class Faces:
             for box in coalesced(tuple(box) for box in boxes):
                 yield Part(index, box, volume(box) * face.itemsize)
             return
-        hull = tuple((min(r[0] for r in axis), max(r[1] for r in axis)) for axis in zip(*boxes, strict=True))
+        around = hull(map(tuple, boxes))
         if not self.bound.domain.is_box:
-            written = self._written(hull)
+            written = self._written(around)
             if written is None or not any(_meet(written, box) for box in boxes):
                 return
-            hull = written
-        yield Part(index, hull, volume(hull) * face.itemsize)
+            around = written
+        yield Part(index, around, volume(around) * face.itemsize)
 
     @cached_property
     def _gone_around(self) -> frozenset[str]:

@@ -18,7 +18,7 @@ from functools import cached_property
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.phased_nest import PhasedNest
-from lapwing.tiling.boxes import Box, coalesced, common, intersection, volume, without
+from lapwing.tiling.boxes import Box, coalesced, common, hull, intersection, volume, without
 from lapwing.tiling.distribution import Distribution, Reach, reach
 from lapwing.tiling.faces import Channel, Face, Message, Part, faces_at_places, flow_vectors, in_order, is_of
 from lapwing.tiling.needed import images, touched_box, touching
@@ -414,7 +414,7 @@ class PhasedFaces:
         boxes = [box for box in boxes if volume(box)]
         if not boxes:
             return ((0, 0),) * len(self.phased.array(name).shape)
-        return tuple((min(low for low, _ in axis), max(high for _, high in axis)) for axis in zip(*boxes, strict=True))
+        return hull(boxes)
 
     def needed_parts(self, name: str, rank: int) -> list[Box]:
         """The elements of an array that a rank touches in some phase, as boxes."""

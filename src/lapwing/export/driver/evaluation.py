@@ -45,6 +45,7 @@ from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.loopnest.binding.bound_nest import BoundNest, global_values
 from lapwing.loopnest.binding.promotion import SUPPORTED_DTYPES, ScalarType
 from lapwing.loopnest.binding.scalars import scalar_words
+from lapwing.loopnest.frontend.expressions import subscripts
 from lapwing.loopnest.functions import canonical_name
 from lapwing.loopnest.normalisation.names import fresh_name
 from lapwing.loopnest.outside import ALWAYS_KNOWN
@@ -52,7 +53,7 @@ from lapwing.loopnest.program.surroundings import Code
 from lapwing.loopnest.setup import UnsupportedSetup, evaluate
 from lapwing.loopnest.source import FunctionSource
 from lapwing.syntax_places import placed
-from lapwing.tiling.boxes import Box
+from lapwing.tiling.boxes import Box, hull
 
 _MADE_OF_SHAPE: dict[Any, int | None] = {np.zeros: 0, np.ones: 1, np.empty: 0, np.full: None}
 _MADE_LIKE: dict[Any, int | None] = {np.zeros_like: 0, np.ones_like: 1, np.empty_like: 0, np.full_like: None}
@@ -609,7 +610,7 @@ class Evaluation:
         for part in ast.walk(node):
             if not isinstance(part, ast.Subscript) or id(part) in inner:
                 continue
-            owner, indices = _indexed(part)
+            owner, indices = subscripts(part)
             view = given.get(owner) if owner is not None else None
             if owner is None or not isinstance(view, View):
                 continue
@@ -617,7 +618,7 @@ class Evaluation:
             if element is None:
                 unknown.add(owner)
             else:
-                found[owner] = _around(found.get(owner), element)
+                found[owner] = hull([found.get(owner, element), element])
         return {name: box for name, box in found.items() if name not in unknown}
 
     def _element(self, view: View, indices: Sequence[ast.expr], path: Path, look: Look) -> Box | None:
@@ -730,24 +731,6 @@ def held(path: Path, name: str, value: Value) -> Value:
 
 def _names_of(path: Path, memory: str) -> frozenset[str]:
     return frozenset(name for name, value in path.names.items() if memory in memories_in(value))
-
-
-def _indexed(node: ast.Subscript) -> tuple[str | None, list[ast.expr]]:
-    """The name and the indices of ``u[i][j, k]``."""
-    indices = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
-    match node.value:
-        case ast.Name(id=name):
-            return name, indices
-        case ast.Subscript() as inner:
-            owner, before = _indexed(inner)
-            return owner, [*before, *indices]
-    return None, indices
-
-
-def _around(one: Box | None, other: Box) -> Box:
-    if one is None:
-        return other
-    return tuple((min(a[0], b[0]), max(a[1], b[1])) for a, b in zip(one, other, strict=True))
 
 
 def _resolved(node: ast.expr, names: Mapping[str, Any]) -> Any:

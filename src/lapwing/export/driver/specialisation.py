@@ -69,7 +69,7 @@ from lapwing.export.driver.values import (
 )
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
-from lapwing.loopnest.binding.promotion import ScalarType
+from lapwing.loopnest.binding.promotion import ScalarType, scalar_type
 from lapwing.loopnest.binding.scalars import set_again
 from lapwing.loopnest.program.outlining import is_set_of, value_of
 
@@ -231,7 +231,8 @@ class _Following(Evaluation):
             place = (head, name)
             if place in self._loops.left and isinstance(value, Known) and value.is_number:
                 path.done.append(SetTo(name, bits_of(value.value)))
-                kind = _type_of_number(value.value)
+                kind = scalar_type(value.value)
+                assert kind is not None
                 path.names[name] = Register(name, kind, frozenset({("name", head, name)}))
             elif head in self._loops.open and place not in self._loops.known and isinstance(value, Known):
                 if not value.is_number or not fits(value.value):
@@ -698,14 +699,7 @@ def _may_be_kept(bound: BoundNest, a: t.Accumulator) -> bool:
 def _is_of(start: Value, kind: ScalarType) -> bool:
     if isinstance(start, Register):
         return start.type == kind
-    return isinstance(start, Known) and _type_of_number(start.value) == kind
-
-
-def _type_of_number(value: Any) -> ScalarType:
-    if isinstance(value, bool | int | float):
-        name = {bool: "bool", int: "int64", float: "float64"}[type(value)]
-        return ScalarType(name, weak=True)
-    return ScalarType(np.asarray(value).dtype.name)
+    return isinstance(start, Known) and scalar_type(start.value) == kind
 
 
 def _meet(arrays: Mapping[str, View]) -> bool:

@@ -36,7 +36,7 @@ from lapwing.loopnest.binding.bound_nest import ArrayType, BoundNest
 from lapwing.planner.plan import SLICE_SECONDS
 from lapwing.runtime.arrays.storage import padded_strides
 from lapwing.runtime.binding import native
-from lapwing.tiling.boxes import Box, volume
+from lapwing.tiling.boxes import Box, hull, volume
 
 # As in driver_main.cpp.
 (
@@ -268,7 +268,7 @@ class DriverTables:
 
     def _of_rank(self, rank: int) -> Iterator[bytes]:
         for memory in self.driver.memories.values():
-            box = _hull(memory.kept[rank], len(memory.shape))
+            box = _around(memory.kept[rank], len(memory.shape))
             yield list_of([low for low, _ in box])
             yield list_of([high for _, high in box])
             yield list_of(padded_strides([high - low for low, high in box], np.dtype(memory.dtype).itemsize))
@@ -310,7 +310,7 @@ class DriverTables:
             sides, strides, origin = _in_order(store.box, array.itemsize)
             yield from _private_part(sides, strides, origin, store.shear.strides(strides), needed, written)
         elif view.has_gaps and needed:
-            box = _hull([*needed, *call.room(name, rank)], len(array.shape))
+            box = _around([*needed, *call.room(name, rank)], len(array.shape))
             yield from _private_part(*_in_order(box, array.itemsize), None, needed, written)
         else:
             yield from _no_private_part()
@@ -352,11 +352,10 @@ def _no_private_part() -> Iterator[bytes]:
     yield _boxes([])
 
 
-def _hull(boxes: Sequence[Box], axes: int) -> Box:
+def _around(boxes: Sequence[Box], axes: int) -> Box:
+    """The box around what there is in boxes."""
     found = [box for box in boxes if volume(box)]
-    if not found:
-        return ((0, 0),) * axes
-    return tuple((min(low for low, _ in axis), max(high for _, high in axis)) for axis in zip(*found, strict=True))
+    return hull(found) if found else ((0, 0),) * axes
 
 
 def _boxes(boxes: Sequence[Box]) -> bytes:

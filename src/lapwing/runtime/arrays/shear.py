@@ -13,6 +13,7 @@ from functools import cached_property
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.skew import Matrix
+from lapwing.tiling.boxes import hull
 from lapwing.tiling.faces import loop_offsets
 from lapwing.tiling.partition import Range, in_direction
 
@@ -118,7 +119,7 @@ def shear_of(bound: BoundNest, name: str) -> Shear:
 def skewed_box(bound: BoundNest, name: str, block: Sequence[Range]) -> Box:
     """The sheared elements that iterations of a block (space loops, skewed) can touch."""
     touched = [element_box(bound, a, block) for a in bound.accesses if a.array == name]
-    return tuple((min(low for low, _ in axis), max(high for _, high in axis)) for axis in zip(*touched, strict=True))
+    return hull(touched)
 
 
 def element_box(bound: BoundNest, access: ir.Access, block: Sequence[Range]) -> Box:
