@@ -115,4 +115,40 @@ private:
     std::int64_t ranks_ = 0;
 };
 
+// The steps and messages of one rank, of a nest or of the phases of a pipeline.
+class Tables {
+public:
+    Tables() = default;
+    explicit Tables(Part &part)
+        : steps_(part.rows<lw_box>()), incoming_(part.rows<lw_channel>()), outgoing_(part.rows<lw_channel>()),
+          messages_(part.rows<lw_message>()), parts_(part.rows<lw_part>()) {}
+
+    // With what they are of: it looks into the tables, which have to stay.
+    lw_program program(std::int64_t phases, std::int64_t sweeps, std::int64_t batch, std::int64_t apart,
+                       const lw_phase *phase) const {
+        return {.phases = phases,
+                .sweeps = sweeps,
+                .steps = static_cast<std::int64_t>(steps_.size()),
+                .batch = batch,
+                .apart = apart,
+                .phase = phase,
+                .step_boxes = steps_.data(),
+                .incoming = static_cast<std::int64_t>(incoming_.size()),
+                .outgoing = static_cast<std::int64_t>(outgoing_.size()),
+                .incoming_channels = incoming_.data(),
+                .outgoing_channels = outgoing_.data(),
+                .messages = messages_.data(),
+                .parts = parts_.data(),
+                .pass_sweeps = 1,
+                .pass_skew = 0,
+                .opening_sweeps = 0};
+    }
+
+private:
+    std::vector<lw_box> steps_;
+    std::vector<lw_channel> incoming_, outgoing_;
+    std::vector<lw_message> messages_;
+    std::vector<lw_part> parts_;
+};
+
 } // namespace lapwing

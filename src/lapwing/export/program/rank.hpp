@@ -45,11 +45,7 @@ public:
     Rank(const Problem &problem, Part part) : problem_(problem), words_(problem.words) {
         const Numbers head = part.list();
         for (std::int64_t k = 0; k < lw_this_nest.arrays; ++k) arrays_.emplace_back(problem, k, part);
-        steps_ = part.rows<lw_box>();
-        incoming_ = part.rows<lw_channel>();
-        outgoing_ = part.rows<lw_channel>();
-        messages_ = part.rows<lw_message>();
-        parts_ = part.rows<lw_part>();
+        tables_ = Tables(part);
         phase_ = {problem.loops,
                   problem.sweep_depth,
                   problem.slice_grain,
@@ -58,21 +54,7 @@ public:
                   problem.sweep_points.data(),
                   0,
                   head.at(1)};
-        program_ = {1,
-                    problem.sweeps,
-                    static_cast<std::int64_t>(steps_.size()),
-                    problem.batch,
-                    head.at(0),
-                    &phase_,
-                    steps_.data(),
-                    static_cast<std::int64_t>(incoming_.size()),
-                    static_cast<std::int64_t>(outgoing_.size()),
-                    incoming_.data(),
-                    outgoing_.data(),
-                    messages_.data(),
-                    parts_.data(),
-                    1,
-                    0};
+        program_ = tables_.program(1, problem.sweeps, problem.batch, head.at(0), &phase_);
     }
 
     void load(const std::string &folder) {
@@ -155,10 +137,7 @@ private:
     std::vector<Local> arrays_;
     std::vector<lw_array> here_;
     std::vector<lw_scalar> words_;
-    std::vector<lw_box> steps_;
-    std::vector<lw_channel> incoming_, outgoing_;
-    std::vector<lw_message> messages_;
-    std::vector<lw_part> parts_;
+    Tables tables_;
     lw_phase phase_{};
     lw_program program_{};
 };

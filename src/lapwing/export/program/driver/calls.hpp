@@ -220,27 +220,9 @@ public:
                 here.emplace_back(own, phases_[k].nest().array[a]);
             }
         }
-        steps_ = own.rows<lw_box>();
-        incoming_ = own.rows<lw_channel>();
-        outgoing_ = own.rows<lw_channel>();
-        messages_ = own.rows<lw_message>();
-        parts_ = own.rows<lw_part>();
-        program_ = {static_cast<std::int64_t>(count),
-                    program.at(0),
-                    static_cast<std::int64_t>(steps_.size()),
-                    program.at(1),
-                    program.at(2),
-                    c_phases_.data(),
-                    steps_.data(),
-                    static_cast<std::int64_t>(incoming_.size()),
-                    static_cast<std::int64_t>(outgoing_.size()),
-                    incoming_.data(),
-                    outgoing_.data(),
-                    messages_.data(),
-                    parts_.data(),
-                    1,
-                    0,
-                    0};
+        tables_ = Tables(own);
+        program_ = tables_.program(static_cast<std::int64_t>(count), program.at(0), program.at(1), program.at(2),
+                                   c_phases_.data());
     }
 
     std::int64_t ranks() const { return ranks_; }
@@ -311,10 +293,7 @@ private:
     std::vector<Result> results_;
     std::vector<std::vector<Private>> privates_;
     std::vector<lw_phase> c_phases_;
-    std::vector<lw_box> steps_;
-    std::vector<lw_channel> incoming_, outgoing_;
-    std::vector<lw_message> messages_;
-    std::vector<lw_part> parts_;
+    Tables tables_;
     lw_program program_{};
 };
 
