@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import ast
-import textwrap
+from functools import partial
 
 import pytest
+import trees
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lapwing.loopnest.normalisation.range_variables import with_ranges
 
-
-def tree(body: str) -> ast.FunctionDef:
-    node = ast.parse("def f(n, m, seen):\n" + textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")).body[0]
-    assert isinstance(node, ast.FunctionDef)
-    return node
+tree = partial(trees.tree, parameters="n, m, seen")
 
 
 def statements(body: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import builtins
 import random
-import textwrap
 from typing import Any
 
 import pytest
+from trees import tree
 
 from lapwing.loopnest.normalisation.aggregates import with_scalars
 from lapwing.loopnest.normalisation.comprehensions import expanded
@@ -19,12 +19,6 @@ AROUND: dict[str, object] = {"W": (0.5, 0.25), "OFFSETS": [(0, 1), (1, 0)]}
 
 def meaning(name: str) -> object:
     return AROUND.get(name, getattr(builtins, name, None))
-
-
-def tree(body: str) -> ast.FunctionDef:
-    node = ast.parse("def f(u, n):\n" + textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")).body[0]
-    assert isinstance(node, ast.FunctionDef)
-    return node
 
 
 def normalised(node: ast.FunctionDef) -> ast.FunctionDef:

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
-import textwrap
 
 import pytest
+from trees import tree
 
 from lapwing.loopnest.normalisation.tuple_loops import MOST_COPIES, unrolled
-
-
-def tree(body: str) -> ast.FunctionDef:
-    node = ast.parse("def f(u, n):\n" + textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")).body[0]
-    assert isinstance(node, ast.FunctionDef)
-    return node
 
 
 def statements(body: str) -> list[str]:

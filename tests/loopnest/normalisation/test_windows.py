@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 import ast
-import builtins
-import textwrap
 
-import numpy as np
 import pytest
+from trees import numpy_meaning, tree
 
 from lapwing.loopnest.normalisation.windows import with_windows
-
-
-def meaning(name: str) -> object:
-    return np if name == "np" else getattr(builtins, name, None)
-
-
-def tree(body: str) -> ast.FunctionDef:
-    node = ast.parse("def f(u, n):\n" + textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")).body[0]
-    assert isinstance(node, ast.FunctionDef)
-    return node
 
 
 @pytest.mark.parametrize(
@@ -35,7 +23,7 @@ def tree(body: str) -> ast.FunctionDef:
     ],
 )
 def test_elements(body: str, after: str) -> None:
-    assert "\n".join(ast.unparse(s) for s in with_windows(tree(body), meaning).body) == after
+    assert "\n".join(ast.unparse(s) for s in with_windows(tree(body), numpy_meaning).body) == after
 
 
 @pytest.mark.parametrize(
@@ -55,4 +43,4 @@ def test_elements(body: str, after: str) -> None:
     ],
 )
 def test_what_stays(body: str) -> None:
-    assert ast.dump(with_windows(tree(body), meaning)) == ast.dump(tree(body))
+    assert ast.dump(with_windows(tree(body), numpy_meaning)) == ast.dump(tree(body))
