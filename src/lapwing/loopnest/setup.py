@@ -70,13 +70,14 @@ def evaluate(node: ast.expr, names: Mapping[str, Any]) -> Any:
         case ast.IfExp(test=test, body=body, orelse=orelse):
             return evaluate(body if evaluate(test, names) else orelse, names)
         case ast.Call(func=function, args=arguments, keywords=[]):
-            resolved = _resolve(function, names)
+            resolved = resolve(function, names)
             if resolved is not None and canonical_name(resolved) is not None:
                 return resolved(*(evaluate(a, names) for a in arguments))
     raise UnsupportedSetup(ast.unparse(node))
 
 
-def _resolve(node: ast.expr, names: Mapping[str, Any]) -> Any:
+def resolve(node: ast.expr, names: Mapping[str, Any]) -> Any:
+    """What a name, or a name in a module, stands for; None where that is nothing, and for any other expression."""
     match node:
         case ast.Name(id=name):
             return names.get(name)

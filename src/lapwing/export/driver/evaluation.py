@@ -50,7 +50,7 @@ from lapwing.loopnest.functions import canonical_name
 from lapwing.loopnest.normalisation.names import fresh_name
 from lapwing.loopnest.outside import ALWAYS_KNOWN
 from lapwing.loopnest.program.surroundings import Code
-from lapwing.loopnest.setup import UnsupportedSetup, evaluate
+from lapwing.loopnest.setup import UnsupportedSetup, evaluate, resolve
 from lapwing.loopnest.source import FunctionSource
 from lapwing.syntax_places import placed
 from lapwing.tiling.boxes import Box, hull
@@ -342,7 +342,7 @@ class Evaluation:
             return False
         if not isinstance(part, ast.Call):
             return True
-        function = _resolved(part.func, names)
+        function = resolve(part.func, names)
         return function is not None and (function in _SAFE or canonical_name(function) is not None)
 
     # -- arrays in expressions ---------------------------------------------------------------------------------------------
@@ -731,12 +731,3 @@ def held(path: Path, name: str, value: Value) -> Value:
 
 def _names_of(path: Path, memory: str) -> frozenset[str]:
     return frozenset(name for name, value in path.names.items() if memory in memories_in(value))
-
-
-def _resolved(node: ast.expr, names: Mapping[str, Any]) -> Any:
-    match node:
-        case ast.Name(id=name):
-            return names.get(name)
-        case ast.Attribute(value=ast.Name(id=name), attr=attribute):
-            return getattr(names.get(name), attribute, None)
-    return None
