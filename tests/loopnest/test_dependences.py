@@ -26,18 +26,20 @@ Vector = tuple[int, ...]
 def enumerated(bound: BoundNest, arguments: dict[str, object]) -> set[tuple[str, Vector]]:
     """Kinds and distances inside a sweep: flow from the last write, anti and output to every later write."""
     nest, depth = bound.nest, bound.nest.sweep_depth
+    guarded = {name for name in nest.written if len(write_offsets(nest, name)) == 1}
     last: dict[object, Vector] = {}
     touched: dict[object, list[tuple[str, Vector]]] = {}
     found = set()
     for point in bound.domain.points(len(nest.loops)):
-        for statement in done_at(bound, point, arguments):
+        is_done = are_within_bounds(bound, point, arguments)
+        for statement in statements(nest):
             for access in ir.statement_reads(statement):
-                if access.array in nest.written:
+                if access.array in nest.written and (is_done or access.array not in guarded):
                     element = (access.array, index_of(bound, access, point))
                     if element in last and last[element][:depth] == point[:depth]:
                         found.add(("flow", minus(point, last[element])))
                     touched.setdefault(element, []).append(("anti", point))
-            if isinstance(statement, ir.Store):
+            if isinstance(statement, ir.Store) and (is_done or statement.target.array not in guarded):
                 element = (statement.target.array, index_of(bound, statement.target, point))
                 for kind, before in touched.get(element, []):
                     if before[:depth] == point[:depth]:
@@ -47,13 +49,23 @@ def enumerated(bound: BoundNest, arguments: dict[str, object]) -> set[tuple[str,
     return {(kind, vector) for kind, vector in found if any(vector)}
 
 
-def done_at(bound: BoundNest, point: Vector, arguments: dict[str, object]) -> tuple[ir.Statement, ...]:
-    """The statements of an iteration: of those within affine bounds only the loops' own do something."""
-    (first, *_), body = bound.nest.body, bound.nest.body
+def write_offsets(nest: ir.LoopNest, array: str) -> set[object]:
+    """Of an array with several of them a store that a guard leaves out counts as one of the old value."""
+    return {s.target.affine for s in statements(nest) if isinstance(s, ir.Store) and s.target.array == array}
+
+
+def statements(nest: ir.LoopNest) -> tuple[ir.Statement, ...]:
+    """The loops' own: where the bounds are near affine ones, they are within an ``if``."""
+    first = nest.body[0]
+    return first.then if isinstance(first, ir.If) else nest.body
+
+
+def are_within_bounds(bound: BoundNest, point: Vector, arguments: dict[str, object]) -> bool:
+    first = bound.nest.body[0]
     if not isinstance(first, ir.If):
-        return body
+        return True
     values = {loop.name: loop.step * x for loop, x in zip(bound.nest.loops, point, strict=True)}
-    return first.then if eval(first.text[3:-1], {**arguments, **bound.parameters, **values}) else ()
+    return bool(eval(first.text[3:-1], {**arguments, **bound.parameters, **values}))
 
 
 def index_of(bound: BoundNest, access: ir.Access, point: Vector) -> Vector:

@@ -52,6 +52,12 @@ def look_up(u, table, r):
 
 
 @lw.nest
+def divide_by_either(u, divisor):
+    for i in range(1, u.shape[0]):
+        u[i] = u[i - 1] + 2.0 / (divisor if i >= 3 else 1)
+
+
+@lw.nest
 def not_a_number(u, r):
     for i in range(1, u.shape[0]):
         u[i] = u[i - 1] + r[i]
@@ -63,6 +69,11 @@ CASES = {
     "int64 into int16": (narrow, (NINE.astype(np.int16), np.full(9, 2**14, np.int64)), OverflowError),
     "int64 into int32": (narrow, (NINE.astype(np.int32), np.full(9, 2**40, np.int64)), OverflowError),
     "zero divisor": (divide, (NINE.astype(np.float64), 3), ZeroDivisionError),
+    "a float that is zero, or an integer that is not": (
+        divide_by_either,
+        (NINE.astype(np.float64), 0.0),
+        ZeroDivisionError,
+    ),
     "root of a negative number": (root, (NINE.astype(np.float64),), ValueError),
     "zero modulus": (remainder, (NINE.astype(np.int64), 3), ZeroDivisionError),
     "index past the end": (look_up, (NINE.astype(np.int64), NINE[:5], NINE), IndexError),
@@ -132,3 +143,18 @@ def test_a_nan_before_a_number_hides_it_from_no_maximum() -> None:
     """max(0, nan, 0.25) is 0.25: the nan is not greater than 0."""
     numbers, nans = np.full(NINE.shape, 0.25), np.full(NINE.shape, np.nan)
     assert greatest(numbers, nans) == greatest.python(numbers, nans) == 0.25
+
+
+@lw.nest
+def remainder_by_either(u, divisors):
+    for i in range(u.shape[0]):
+        u[i] = 1 % (divisors[i] if i >= 3 else 1)
+
+
+def test_a_divisor_that_is_a_number_or_an_element() -> None:
+    """What is known of the number says nothing of the element."""
+    right, found = np.zeros(9, np.int64), np.zeros(9, np.int64)
+    divisors = np.where(NINE % 2 == 0, np.iinfo(np.int64).min + 1, -NINE)
+    remainder_by_either.python(right, divisors)
+    remainder_by_either(found, divisors)
+    np.testing.assert_array_equal(found, right)

@@ -293,7 +293,7 @@ class ExpressionLowering(ComplexLowering):
             trap = self._division_trap(operator, b, results, line)
         if dtype == "bool":
             typed_operator = {"+": "|", "*": "&"}.get(operator, operator)
-        if operator == "%" and dtype == "int64" and trap is None and _is_near(a.interval, b.interval):
+        if operator == "%" and dtype == "int64" and trap is None and _is_near(a.extent, b.extent):
             typed_operator = "wrap"
         result_dtype = "float64" if operator == "/" and not is_inexact(dtype) else dtype
         interval = python_interval if PY_INT in results else None
@@ -419,7 +419,8 @@ class ExpressionLowering(ComplexLowering):
     def _division_trap(self, operator: str, b: Value, results: set[ScalarType], line: int) -> int | None:
         if operator not in ("/", "//", "%"):
             return None
-        if b.interval is not None and not b.interval[0] <= 0 <= b.interval[1]:
+        may_be_inexact = any(kind.weak and kind.is_inexact for kind in b.types)
+        if b.interval is not None and not may_be_inexact and not b.interval[0] <= 0 <= b.interval[1]:
             return None
         if isinstance(b.code, t.Literal) and b.code.value != 0:
             return None
@@ -758,8 +759,8 @@ def _operand_advice(operator: str) -> str:
     return "NumPy has no such operation; convert one of them: write int(x)"
 
 
-def _is_near(value: Interval | None, divisor: Interval | None) -> bool:
+def _is_near(value: Interval, divisor: Interval) -> bool:
     """Whether a value lies less than a divisor, which is known and positive, away from what remains."""
-    if value is None or divisor is None or divisor[0] != divisor[1] or divisor[0] <= 0:
+    if divisor[0] != divisor[1] or divisor[0] <= 0:
         return False
     return value[0] >= -divisor[0] and value[1] < 2 * divisor[0]
