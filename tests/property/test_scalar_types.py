@@ -196,10 +196,10 @@ def check(expressions: Iterable[Expected], directory: Path) -> list[str]:
         try:
             nest(**outputs, **data, **SCALARS)
         except lw.RunError as error:
-            line = line_of(str(error))
-            assert "turns complex" in str(error), error
-            assert left[line - 7].results.dtype.kind == "c", error  # what only raises in Python is not among them
-            refused.append(f"{left.pop(line - 7).text}: {error}")
+            refusal = left.pop(line_of(str(error)) - 7)
+            if "turns complex" not in str(error) or refusal.results.dtype.kind != "c":
+                raise
+            refused.append(f"{refusal.text}: {error}")
             continue
         wrong = []
         for k, expected in enumerate(left):
