@@ -61,7 +61,9 @@ def run_on_ranks(
         calls = [_RegionCall(region, coherence, make, disk) for region in regions]
         tried = [loop.on_ranks(nest, coherence, comm, watched) for loop in sweeps]
         follow = partial(followed, label=nest.name) if comm.Get_rank() == 0 else lambda over: over
-        driver = program.looking_driver(calls, procedures, tried, coherence.look, coherence.item, follow)
+        driver = program.looking_driver(
+            calls, procedures, tried, coherence.look, coherence.item, coherence.view, follow
+        )
         result: Any = None
         error: Exception | None = None
         try:
@@ -100,6 +102,15 @@ class _RegionCall:
 
     def __call__(self, *values: Any) -> Any:
         arguments = dict(zip(self._parameters, values, strict=True))
+        try:
+            self._coherence.check_views(arguments)
+            result = self._called(values, arguments)
+            self._coherence.put_views(arguments, self._region.loops.written)
+            return result
+        finally:
+            self._coherence.forget_views()
+
+    def _called(self, values: tuple[Any, ...], arguments: Mapping[str, Any]) -> Any:
         if self._disk is not None:
             return self._disk.call(self._region, arguments, self._on_parts)
         if (as_arrays := self._region.with_arrays(values, {})) is not None:

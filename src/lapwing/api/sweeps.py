@@ -75,8 +75,8 @@ class SweepsCall:
     ) -> list[PhasedPlan] | None:
         """The plans to be carried out one after the other; None where the phases do not fit these arguments, or are faster one by
         one. Collective over comm, None for this process alone."""
-        arrays = [(n, v) for n, v in arguments.items() if is_plain(v)]
-        if any(share_memory(one, other) for (_, one), (_, other) in itertools.combinations(arrays, 2)):
+        arrays = [v for v in arguments.values() if is_plain(v) or isinstance(v, DistributedArray)]
+        if any(_have_common_elements(one, other) for one, other in itertools.combinations(arrays, 2)):
             return None
         if comm is None and not self.sweeps.is_loop:
             return None  # there is nobody to wait for between one nest and the next
@@ -209,6 +209,10 @@ class SweepsCall:
         outcome = run(report=report, measure=watched.measure(self.name, alike))
         watched.note_sweeps(self.name, alike, outcome)
         return outcome
+
+
+def _have_common_elements(one: Any, other: Any) -> bool:
+    return share_memory(one, other) if is_plain(one) and is_plain(other) else one is other
 
 
 def _pays(plan: PhasedPlan, comm: Any) -> bool:

@@ -185,6 +185,66 @@ def a_view_of_a_distributed_array_is_refused() -> None:
         looked_at(u, v)
 
 
+@lw.nest
+def rows_and_columns(u, v, w, k):
+    """Loops along rows and columns, outside of any other: one into the next of the same array, one on itself, one back."""
+    n, m = u.shape
+    for j in range(m):
+        u[0, j] = v[1, j] + u[n - 1, j]
+    for j in range(1, m):
+        u[k, j] = u[k, j - 1] + 0.5 * u[1, j]
+    for i in range(n):
+        v[i, 0] = 0.25 * u[i, 2] + w[i]
+    largest = 0.0
+    for j in range(m - 1, -1, -1):
+        largest = max(largest, u[k, j])
+        w[j % 3] += u[k, j]
+    for i in range(1, n):
+        for j in range(m):
+            u[i, j] = 0.5 * (u[i - 1, j] + v[i, j])
+    return largest
+
+
+@scenario
+def rows_of_distributed_arrays_are_written() -> None:
+    for k in (0, 1, 2, -1):
+        (u, v), expected, w = pair(), pair(), numbers(5, 12)
+        right = w.copy()
+        a, b = map(lw.DistributedArray, (u, v))
+        for _ in range(2):
+            assert rows_and_columns(a, b, w, k) == rows_and_columns.python(*expected, right, k)
+            assert same((a.copy(), b.copy(), w), (*expected, right))
+
+
+@lw.nest
+def one_twice(u, v):
+    for i in range(1, u.shape[0]):
+        for j in range(u.shape[1]):
+            u[i, j] += v[i, u.shape[1] - 1 - j]
+    for i in range(1, u.shape[0]):
+        for j in range(u.shape[1]):
+            u[i, j] += u[i - 1, j]
+
+
+@lw.nest
+def row_of_one_twice(u, v):
+    for i in range(u.shape[0]):
+        u[1, i] = v[0, i] + v[i, 0]
+    for i in range(1, u.shape[0]):
+        for j in range(u.shape[1]):
+            u[i, j] += u[i - 1, j]
+
+
+@scenario
+def a_distributed_array_under_two_names_is_refused() -> None:
+    u = lw.DistributedArray(numbers(6, 12, 12))
+    with pytest.raises(lw.RefusedError, match="share memory, and u is written"):
+        one_twice(u, u)
+    reason = "is passed with the array itself, as v" if rank_and_size()[1] > 1 else "share memory"
+    with pytest.raises(lw.RefusedError, match=reason):
+        row_of_one_twice(u, u)
+
+
 @scenario
 def an_error_on_all_ranks() -> None:
     given, expected = pair(), pair()

@@ -17,8 +17,8 @@ from collections.abc import Collection, Iterable, Mapping
 from lapwing.syntax_places import placed
 
 # Not names that Python allows, so nobody else's.
-LOOK, ITEM, LOCALS, SLICE = "look at", "item of", "locals of the driver", "slice of"
-NAMES = (LOOK, ITEM, LOCALS, SLICE)
+LOOK, ITEM, VIEW, LOCALS, SLICE = "look at", "item of", "view of", "locals of the driver", "slice of"
+NAMES = (LOOK, ITEM, VIEW, LOCALS, SLICE)
 
 _SHAPES = frozenset({"shape", "ndim", "dtype", "size", "nbytes", "itemsize", "strides"})
 _PLAIN_CONTEXTS = frozenset({"errstate", "catch_warnings", "suppress", "nullcontext", "printoptions", "open"})
@@ -45,6 +45,7 @@ class _Looking:
         match node:
             case _ if id(node) in self.calls:
                 before = {*self.calls[id(node)]}
+                _pass_views(node, before)
             case ast.If() | ast.While():
                 node.test = _watched(node.test)
             case ast.For() | ast.AsyncFor():
@@ -129,6 +130,23 @@ def _moved(value: ast.expr) -> tuple[ast.expr, set[str]]:
             item = ast.Call(ast.Name(ITEM, ast.Load()), [array, _as_value(index)], [])
             return placed(value, item, with_end=True), _looked_at(index)
     return value, _looked_at(value)
+
+
+def _pass_views(node: ast.stmt, looked_at: Collection[str]) -> None:
+    """``region(view(u, 1), n)`` for ``region(u[1], n)``. looked_at: arrays of which elements are passed."""
+    match node:
+        case ast.Expr(value=ast.Call() as call) | ast.Assign(value=ast.Call() as call):
+            call.args = [_as_view(argument, looked_at) for argument in call.args]
+
+
+def _as_view(node: ast.expr, looked_at: Collection[str]) -> ast.expr:
+    match node:
+        case ast.Subscript(value=ast.Name(id=name) as array, slice=index) if name not in looked_at and not _is_shape(
+            node
+        ):
+            view = ast.Call(ast.Name(VIEW, ast.Load()), [array, _as_value(index)], [])
+            return placed(node, view, with_end=True)
+    return node
 
 
 def _as_value(index: ast.expr) -> ast.expr:

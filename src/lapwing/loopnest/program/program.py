@@ -74,11 +74,13 @@ class Program:
         sweeps: Sequence[Callable[..., Any]],
         look: Callable[..., None],
         item: Callable[[Any, Any], Any],
+        view: Callable[[Any, Any], Any],
         follow: Callable[[Any], Any],
     ) -> Callable[..., Any]:
         """The same, which tells before it looks at arrays or writes to them (``looks``).
 
         look: called with values; what is called is among them. item: ``item(u, k)`` stands for ``u[k]`` where that may be a view.
+        view: the same where a call is passed it.
         """
         around = self.source.function.__globals__
 
@@ -87,7 +89,7 @@ class Program:
             look(*known)
 
         code = self._looking_driver if sweeps else self._looking_driver_alone
-        return code.function(*calls, *procedures, *sweeps, follow, look_at, item, locals, slice)
+        return code.function(*calls, *procedures, *sweeps, follow, look_at, item, view, locals, slice)
 
     @cached_property
     def _driver(self) -> Code:

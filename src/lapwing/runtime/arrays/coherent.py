@@ -10,6 +10,7 @@ import sys
 import types
 import weakref
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,16 @@ class _Known:
         return self._shape == values.shape and self._strides == values.strides and self._dtype is values.dtype
 
 
+@dataclass(frozen=True)
+class _View:
+    """A copy of elements of a DistributedArray, for one nest: a view of an array of its shape."""
+
+    array: DistributedArray
+    index: Any
+    whole: Array
+    values: Array
+
+
 class Coherence:
     """The arrays of one program on the ranks of comm (mpi4py, Lapwing's own), all of which do the same with them."""
 
@@ -76,6 +87,7 @@ class Coherence:
         self._comm = comm
         self._copies: list[_Copy] = []
         self._known: dict[int, _Known] = {}  # by identity, arrays whose copy is among these
+        self._views: list[_View] = []
 
     @property
     def behind(self) -> int:
@@ -125,6 +137,45 @@ class Coherence:
                 "array in its place, the same on every rank; or write .copy() behind the view."
             )
         return found
+
+    def view(self, values: Any, index: Any) -> Any:
+        """``values[index]`` as an argument of a nest; of a DistributedArray it is a copy until ``put_views``. Collective."""
+        if not isinstance(values, DistributedArray):
+            return values[index]
+        elements = values[index]
+        if not isinstance(elements, np.ndarray):
+            return elements
+        # Views of one array meet as they would in it; what none of them is of takes no memory.
+        whole = next((view.whole for view in self._views if view.array is values), None)
+        whole = np.empty(values.shape, values.dtype) if whole is None else whole
+        found = whole[index]
+        if not (isinstance(found, np.ndarray) and share_memory(found, whole)):
+            return elements
+        found[...] = elements
+        self._views.append(_View(values, index, whole, found))
+        return found
+
+    def check_views(self, arguments: Mapping[str, Any]) -> None:
+        """Raise RefusedError where a nest is passed an array and such a copy of some of its elements."""
+        for view in self._views:
+            for name, value in arguments.items():
+                if value is view.array:
+                    raise RefusedError(
+                        f"a view of a DistributedArray of shape {value.shape} is passed with the array itself, as {name}, and "
+                        "would not change with it. Pass a NumPy array in its place, the same on every rank."
+                    )
+
+    def put_views(self, arguments: Mapping[str, Any], written: Iterable[str]) -> None:
+        """After a nest, put what it has written to such copies in their places. Collective."""
+        names = set(written)
+        for view in self._views:
+            if any(value is view.values for name, value in arguments.items() if name in names):
+                self.look(view.values)
+                view.array[view.index] = view.values
+
+    def forget_views(self) -> None:
+        """After a nest, however it has ended."""
+        self._views.clear()
 
     def _copy_of(self, values: Array) -> _Copy:
         """The array's copy. No two of those that are kept have elements in common."""
