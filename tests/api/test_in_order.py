@@ -45,6 +45,28 @@ def narrower(u, v):
                 u[i, j] = 0.5 * (u[i - 1, j] + u[i, j - 1]) + v[i, j]
 
 
+@lw.nest
+def triangle(u, rows):
+    visited = 0
+    for i in range(1, rows):
+        visited += 1
+        for j in range(i, u.shape[0]):
+            for k in range(1, u.shape[1]):
+                u[i, k] += j * u[i - 1, k]
+    return visited
+
+
+def test_a_store_that_inner_loops_keep_inside() -> None:
+    """Those of the last rows are empty, and what the rows count otherwise keeps them in the domain."""
+    plan = str(triangle.plan(np.ones((6, 7)), 40, ranks=2))
+    assert "in their own order on one rank" in plan
+    assert "u[i, k] is stored in inner loops that keep it inside u" in plan
+    assert "in their own order" not in str(triangle.plan(np.ones((40, 7)), 40, ranks=2))
+    found, right = np.ones((6, 7)), np.ones((6, 7))
+    assert triangle(found, 40) == triangle.python(right, 40)
+    assert np.array_equal(found, right)
+
+
 def test_a_store_that_a_condition_keeps_inside() -> None:
     """Ranks hold and send boxes of what their iterations store: these would reach beyond the array."""
     v = np.random.default_rng(1).random((40, 30))

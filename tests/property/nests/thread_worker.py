@@ -1,6 +1,7 @@
 """Checks nests on ranks that are threads: started by test_thread_ranks.py, under ThreadSanitizer or not.
 
-Half of the examples are random nests, the others are nests below on random shapes, which are compiled but once.
+Half of the examples are random nests, the others are nests below on random shapes, which are compiled but once. With
+LAPWING_TEST_NEST=NAME all are the nest of that name.
 
     python thread_worker.py DIRECTORY EXAMPLES SEED plain|sanitized memory|disk|queue
 """
@@ -101,6 +102,7 @@ NARROW = st.integers(8, 14)
 # Rows of whole blocks of the disk, which need not be copied on their way.
 WIDE = st.sampled_from([BLOCK, 2 * BLOCK])
 KNOWN = (smooth, far, two_reaches, written_twice, advance, slanted, slanted, upstream)
+ONLY = [nest for nest in KNOWN if nest.loops.name == os.environ.get("LAPWING_TEST_NEST")]
 
 
 @st.composite
@@ -160,11 +162,11 @@ class Checker:
         self.count: Counter[str] = Counter()
 
     def check(self, data: st.DataObject) -> None:
-        if data.draw(st.booleans(), label="random"):
+        if not ONLY and data.draw(st.booleans(), label="random"):
             case = data.draw(cases(expressions=False), label="nest")
             nest = imported(case)
         else:
-            nest, case = data.draw(calls(KNOWN, NARROW), label="nest")
+            nest, case = data.draw(calls(ONLY or KNOWN, NARROW), label="nest")
         expected = self.expected(nest, case)
         for ranks, choice, way in data.draw(st.lists(runs(case), min_size=CUTS, max_size=CUTS), label="cuts"):
             self.note(case, f"{ranks} ranks, {choice}, {way}")

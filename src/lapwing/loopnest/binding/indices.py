@@ -133,6 +133,8 @@ class _Check:
                 "index every axis",
             )
             return
+        if id(access) in self.stored and (occurrence.guards or occurrence.loops):
+            self._check_written_box(occurrence)
         domain = self._inside(occurrence.loops)
         if domain.is_empty:
             return
@@ -184,8 +186,6 @@ class _Check:
             elif unknown <= {loop.index for loop in occurrence.loops}:
                 self.indices.looked_up.add((access, axis))
             return
-        if guards and id(access) in self.stored and not self._is_whole(access.array, axis):
-            self._check_written_box(access, axis, domain.range_of(fixed))
         reached = domain.range_of(fixed, guards)
         if reached is None:
             return
@@ -216,18 +216,23 @@ class _Check:
                 tiled_only=not occurrence.is_certain or (-extent <= reached[0] and reached[1] < extent),
             )
 
-    def _check_written_box(self, access: ir.Access, axis: int, reached: tuple[int, int] | None) -> None:
-        """What ranks store is sent and collected in boxes of all their iterations, whatever guards say.
-
-        reached: by the index, guards apart."""
-        extent = self.shapes[access.array][axis]
-        if reached is not None and not (reached[0] >= 0 and reached[1] < extent):
-            self.refusals.note(
-                access.line,
-                f"{access.text} is stored under a condition that keeps it inside {access.array}, and the loops go beyond",
-                "let the loops end where the array does",
-                tiled_only=True,
-            )
+    def _check_written_box(self, occurrence: Occurrence) -> None:
+        """What ranks store is sent and collected in boxes of all their iterations, whatever guards and inner loops say."""
+        access, domain = occurrence.access, self._inside(())
+        names = {loop.name for loop in domain.loops}
+        for axis, (affine, extent) in enumerate(zip(access.affine, self.shapes[access.array], strict=True)):
+            if affine is None or self._is_whole(access.array, axis):
+                continue
+            index = domain.normalised(affine.substitute(self.integers))
+            reached = domain.range_of(index) if index.names <= names else None
+            if reached is not None and not (reached[0] >= 0 and reached[1] < extent):
+                why = "under a condition that keeps" if occurrence.guards else "in inner loops that keep"
+                self.refusals.note(
+                    access.line,
+                    f"{access.text} is stored {why} it inside {access.array}, and the loops go beyond",
+                    "let the loops end where the array does",
+                    tiled_only=True,
+                )
 
     def _is_whole(self, array: str, axis: int) -> bool:
         """Whether every rank has all that there is along an axis, so that an index may count from its end."""
