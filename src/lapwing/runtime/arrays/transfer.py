@@ -5,6 +5,7 @@ What moves is boxes of elements; of arrays that a skewed nest writes it is regio
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,12 +18,14 @@ import numpy.typing as npt
 from lapwing.runtime.arrays.layout import nothing
 from lapwing.runtime.arrays.shear import Box, Shear
 from lapwing.runtime.arrays.storage import LocalArray
-from lapwing.runtime.mpi.communicator import known, receive, send
+from lapwing.runtime.mpi.communicator import finish, known, receive, send
+from lapwing.tiling.boxes import intersection
 
-CHUNK_BYTES = 64 << 20  # what is copied and sent at once
-
+CHUNK_BYTES = 4 << 20  # what is copied and sent at once: it stays in the cache on the way
 
 FIRST_RANK = frozenset({0})
+
+_Batch = list[tuple[Box, Box]]  # boxes of elements, each with where its rank keeps them
 
 
 def scatter(
@@ -79,9 +82,53 @@ def gather(
 ) -> None:
     """Bring every rank's box into the whole array on the holders, rank 0 among them, in the order of the ranks."""
     known(comm).moved["gathered"] += 1
-    for owner, box in enumerate(boxes):
-        for piece in pieces(box, local.array.itemsize):
-            _hand_over(local, owner, [(piece, piece)], whole, comm, holders)
+    batches = [([(piece, piece)] for piece in pieces(box, local.array.itemsize)) for box in boxes]
+    if len(holders) == comm.Get_size() and not _any_meet(boxes):
+        _exchange(local, batches, whole, comm)
+        return
+    for owner, of_owner in enumerate(batches):
+        for batch in of_owner:
+            _hand_over(local, owner, batch, whole, comm, holders)
+
+
+def _any_meet(boxes: Sequence[Box]) -> bool:
+    return any(intersection(one, other) is not None for one, other in itertools.combinations(boxes, 2))
+
+
+def _exchange(
+    local: LocalArray, batches: Sequence[Iterable[_Batch]], whole: npt.NDArray[Any] | None, comm: Any
+) -> None:
+    """Bring what every rank has into the whole array of every rank's, no element from two: each sends to one other at a time
+    and receives from one.
+
+    batches: every rank's.
+    """
+    assert whole is not None
+    rank, size = comm.Get_rank(), comm.Get_size()
+    nothing_more: _Batch = []
+    of_ranks = [list(of_rank) for of_rank in batches] + [[]] * (size - len(batches))
+    for batch in of_ranks[rank]:
+        for piece, own in batch:
+            whole[slices(piece)] = local.view(own)
+    for distance in range(1, size):
+        source, target = (rank - distance) % size, (rank + distance) % size
+        for arriving, leaving in zip_longest(of_ranks[source], of_ranks[rank], fillvalue=nothing_more):
+            views = [whole[slices(piece)] for piece, _ in arriving]
+            dense = _dense(views) if views else None
+            requests = [] if dense is None else [comm.Irecv(as_bytes(dense), source=source)]
+            if leaving:
+                joined = _joined([local.view(own) for _, own in leaving])
+                requests.append(comm.Isend(as_bytes(joined), dest=target))
+            finish(requests, comm)
+            if dense is not None and dense is not views[0]:
+                _spread(dense, views)
+
+
+def _dense(views: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Memory for what comes to be spread over views, or their own where they are one in one piece."""
+    if len(views) == 1 and views[0].flags.c_contiguous:
+        return views[0]
+    return np.empty(sum(view.size for view in views), views[0].dtype)
 
 
 def replicate(source: npt.NDArray[Any] | None, values: npt.NDArray[Any], comm: Any) -> None:
@@ -97,7 +144,7 @@ def replicate(source: npt.NDArray[Any] | None, values: npt.NDArray[Any], comm: A
 def _hand_over(
     local: LocalArray,
     owner: int,
-    batch: Sequence[tuple[Box, Box]],
+    batch: _Batch,
     whole: npt.NDArray[Any] | None,
     comm: Any,
     holders: frozenset[int],
@@ -178,15 +225,18 @@ def gather_regions(
 ) -> None:
     """Bring every rank's region into the whole array on the holders, rank 0 among them."""
     known(comm).moved["gathered"] += 1
+    if len(holders) == comm.Get_size():
+        _exchange(local, [_batches(region.pieces(), local.array.itemsize) for region in regions], whole, comm)
+        return
     for owner, region in enumerate(regions):
         takes_part = len(holders) > 1 or comm.Get_rank() in (0, owner)
         for batch in _batches(region.pieces(), local.array.itemsize) if takes_part else ():
             _hand_over(local, owner, batch, whole, comm, holders)
 
 
-def _batches(found: Iterable[tuple[Box, Box]], itemsize: int) -> Iterator[list[tuple[Box, Box]]]:
+def _batches(found: Iterable[tuple[Box, Box]], itemsize: int) -> Iterator[_Batch]:
     """Pieces put together to messages of about CHUNK_BYTES; a larger piece is cut."""
-    batch: list[tuple[Box, Box]] = []
+    batch: _Batch = []
     size = 0
     for plain, own in found:
         large = itemsize * math.prod(sides(plain)) > CHUNK_BYTES
