@@ -85,6 +85,7 @@ lapwing
 lapwing.launch
 lapwing.export
 lapwing.export.driver
+lapwing.export.driver.partial_evaluation
 lapwing.overlap.report
 lapwing.session
 lapwing.overlap.transforms

@@ -11,8 +11,8 @@ import pytest
 from exporting import OBJECTS, make
 
 import lapwing as lw
+from lapwing.export.driver.partial_evaluation.specialisation import specialise
 from lapwing.export.driver.program import export_driver
-from lapwing.export.driver.specialisation import specialise
 from lapwing.export.stand_alone import export
 
 

@@ -21,9 +21,9 @@ from lapwing.api.nest import Nest
 from lapwing.cli.main import main
 from lapwing.errors import RefusedError
 from lapwing.export.driver.operations import CallNest, Choose, Count, Exchange
+from lapwing.export.driver.partial_evaluation.specialisation import specialise
 from lapwing.export.driver.program import export_driver
 from lapwing.export.driver.residency import Move, Residency
-from lapwing.export.driver.specialisation import specialise
 from lapwing.planner.plan import ENGINES
 
 needs_simgrid = pytest.mark.skipif(not SIMGRID.is_here, reason=SIMGRID.reason)

@@ -100,8 +100,8 @@ def command(
 def _export_program(
     directory: Path, nest: Nest, ranks: int, machine: str | None, arguments: dict[str, Any], data: bool
 ) -> None:
+    from lapwing.export.driver.partial_evaluation.specialisation import specialise
     from lapwing.export.driver.program import export_driver
-    from lapwing.export.driver.specialisation import specialise
     from lapwing.launch.progress import ProgressBar
 
     driver = specialise(nest, arguments, ranks, machine)

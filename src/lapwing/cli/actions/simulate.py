@@ -40,7 +40,9 @@ def simulated(
 
 def add_smpi(document: dict[str, Any], nest: Nest, arguments: Mapping[str, Any], machine: str | None) -> None:
     """Add what the exported program takes in SimGrid's SMPI. Raises RefusedError as exporting does."""
+    from lapwing.export.driver.partial_evaluation.specialisation import specialise
     from lapwing.export.driver.simulation import simulate_program
+    from lapwing.export.smpi import check_engine
     from lapwing.launch.progress import ProgressBar
     from lapwing.runtime.arrays.creation import whole_arrays
     from lapwing.store.array import StoredArray
@@ -53,7 +55,9 @@ def add_smpi(document: dict[str, Any], nest: Nest, arguments: Mapping[str, Any],
             engine: Any = "overlap" if run["engine"] == "planned" else run["engine"]
             progress.update(f"simulating {engine} on {document['ranks']} ranks", None)
             say = lambda text: progress.write(f"lapwing: {text}\n")  # noqa: E731
-            run["smpi"] = simulate_program(nest.using(engine=engine), in_memory, document["ranks"], machine, say)
+            check_engine(engine)  # before what takes time
+            driver = specialise(nest.using(engine=engine), in_memory, document["ranks"], machine)
+            run["smpi"] = simulate_program(driver, engine, machine, say)
     finally:
         progress.close()
 

@@ -10,8 +10,7 @@ from lapwing.api.calls.decide import Decider
 from lapwing.api.nest import Nest
 from lapwing.api.sweeps import SweepsCall
 from lapwing.export.driver.calls import LocalCall, NestCall, PhasesCall
-from lapwing.export.driver.evaluation import NeedsValue
-from lapwing.export.driver.values import Register, Value, example_of
+from lapwing.export.driver.values import NeedsValue, Register, Value, example_of
 from lapwing.export.stand_alone import check_stands_alone
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import BoundNest

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from lapwing.api.calls.decide import Decider
-from lapwing.api.nest import Nest
 from lapwing.export.driver.calls import Call
+from lapwing.export.driver.operations import SpecialisedDriver
 from lapwing.export.driver.program import driver_sources
-from lapwing.export.driver.specialisation import specialise
 from lapwing.export.driver.tables import DriverTables
 from lapwing.export.smpi import build, check_engine, cost_options, run
 from lapwing.export.virtual import cluster_of_program
@@ -20,18 +18,16 @@ from lapwing.scratch import scratch_directory
 
 
 def simulate_program(
-    nest: Nest, arguments: Mapping[str, Any], ranks: int, machine: str | None, announce: Callable[[str], None]
+    driver: SpecialisedDriver, engine: str, machine: str | None, announce: Callable[[str], None]
 ) -> float:
-    """Simulated seconds of a run. nest: a program, with its engine chosen. arguments: of the run, arrays as NumPy's.
+    """Simulated seconds of a run on a machine, as ``specialise`` has it.
 
-    Raises RefusedError where the program cannot be exported or the engine not be simulated, and RunError where the simulation
+    Raises RefusedError where the engine cannot be simulated or the machine has no such link, and RunError where the simulation
     fails.
     """
-    engine = nest.engine or "overlap"
     check_engine(engine)
     described, placement = Decider.machine_and_placement(machine)
-    cluster = cluster_of_program(described, engine, ranks, placement.ranks_a_node)
-    driver = specialise(nest, arguments, ranks, machine)
+    cluster = cluster_of_program(described, engine, driver.ranks, placement.ranks_a_node)
     tables = DriverTables(driver, engine)
     program = build(driver_sources(tables), announce)
 
@@ -48,4 +44,4 @@ def simulate_program(
             if memory.data is not None:
                 np.save(folder / "data" / f"{memory.name}.npy", np.ascontiguousarray(memory.data), allow_pickle=False)
         words = ["--dir", str(folder), "--engine", engine, *cost_options(cluster)]
-        return run(program, ranks, cluster, words, folder)
+        return run(program, driver.ranks, cluster, words, folder)

@@ -63,6 +63,14 @@ class Register:
         return number if self.type.weak else np.dtype(self.type.dtype).type(number)
 
 
+class NeedsValue(Exception):
+    """Something asks for the value of a number that was left to the program."""
+
+    def __init__(self, register: Register, what: str) -> None:
+        super().__init__(what)
+        self.register = register
+
+
 @dataclass(frozen=True)
 class View:
     """An array, or a part of one: of every axis of the memory an index, or a range of them."""
