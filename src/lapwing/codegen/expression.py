@@ -46,6 +46,7 @@ class Printer:
         affine: Callable[[Affine], str],
     ) -> None:
         self.name, self.element, self.extent, self.affine = name, element, extent, affine
+        self.placed: dict[t.Load, str] = {}  # elements that are kept elsewhere than in their arrays
         self.kept: dict[t.Load, str] = {}  # elements whose value just stored is still at hand, by the C name it has
 
     def print(self, node: t.Typed) -> str:
@@ -69,6 +70,8 @@ class Printer:
         raise AssertionError(node)
 
     def load(self, node: t.Load) -> str:
+        if node in self.placed:
+            return self.placed[node]
         subscripts = []
         for subscript in node.subscripts:
             if isinstance(subscript, t.AffineSubscript):

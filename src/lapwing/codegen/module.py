@@ -153,6 +153,7 @@ class ModuleWriter(StatementWriter):
                 found.append((f"{const}{C_TYPES[array.dtype]} *restrict {name}", name))
             strides = [self.stride(array.name, axis) for axis in range(len(array.shape) - 1)]
             found += [(f"int64_t {stride}", stride) for stride in strides if mentions(body, stride)]
+        found += [(declared, name) for declared, name in self.buffer_parameters() if mentions(body, name)]
         for parameter in self.scalar_names():
             name = self.scalar(parameter)
             if mentions(body, name):
@@ -167,6 +168,10 @@ class ModuleWriter(StatementWriter):
             if mentions(body, self.index(loop)):
                 found.append((f"int64_t {self.index(loop)}", self.index(loop)))
         return found
+
+    def buffer_parameters(self) -> list[tuple[str, str]]:
+        """Of what the loop body uses besides arrays: parameters of its function and arguments of the call."""
+        return []
 
     def bounds(self, loop: ir.Loop) -> tuple[str, str]:
         """The loop's own bounds in normalised coordinates, half-open."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 _RESERVED = frozenset(
     """
@@ -49,3 +50,24 @@ class Names:
             name, number = f"{clean}_{number}", number + 1
         self._used.add(name)
         return name
+
+
+@dataclass(frozen=True)
+class PairNames:
+    """What the C variables of the two innermost loops are called, gone through as blocks of rows: as here, unless the nest has
+    such names."""
+
+    block: str = "block"
+    lanes: str = "lanes"
+    begin: str = "begin"
+    end: str = "end"
+    starts: str = "from"
+    stops: str = "until"
+    first: str = "first"
+    last: str = "last"
+    all_from: str = "all_from"
+    all_until: str = "all_until"
+    step: str = "step"
+    lane: str = "lane"
+    width: str = "width"
+    group: str = "group"

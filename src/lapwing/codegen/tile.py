@@ -15,20 +15,23 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property
 
 from lapwing.affine.scanning import LoopBounds
 from lapwing.codegen.bounds import tile_bounds
 from lapwing.codegen.expression import C_TYPES
 from lapwing.codegen.module import ModuleWriter
+from lapwing.codegen.names import PairNames
 from lapwing.codegen.text import element, indented, mentions, wrapped
+from lapwing.codegen.transposed import Buffers
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.chains import shortened
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
+from lapwing.tiling.transposed import COPIED_STEPS, Plane, planes_of
 
 
 def tile_source(bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> str:
@@ -64,32 +67,24 @@ class _Lines:
             self.close()
 
 
-@dataclass(frozen=True)
-class _PairNames:
-    """What the C variables of a block of rows are called: as here, unless the nest has such names."""
-
-    block: str = "block"
-    lanes: str = "lanes"
-    begin: str = "begin"
-    end: str = "end"
-    starts: str = "from"
-    stops: str = "until"
-    first: str = "first"
-    last: str = "last"
-    all_from: str = "all_from"
-    all_until: str = "all_until"
-    step: str = "step"
-    lane: str = "lane"
-
-
 class _TileWriter(ModuleWriter):
     def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
         innermost = bound.nest.space_loops[form.order[-1]]
         super().__init__(replace(bound, body=shortened(bound.body, innermost.name, innermost.step)))
         self.faces, self.form, self.lanes = faces, form, form.lanes
+        self._buffers: Buffers | None = None
+        if form.transposed:
+            planes = planes_of(self.bound, form.order)
+            assert planes is not None, "the form is not legal"
+            self._buffers = Buffers(planes, self.names, self._pair_names())
+            self.printer.placed = self._buffers.elements()
+
+    def buffer_parameters(self) -> list[tuple[str, str]]:
+        return [] if self._buffers is None else self._buffers.parameters()
 
     def source(self) -> str:
-        lines = [*self.heading("One tile."), "", *self.point_function(), "", *self._compute(), ""]
+        headers = [] if self._buffers is None else [*self._buffers.headers()]
+        lines = [*self.heading("One tile."), *headers, "", *self.point_function(), "", *self._compute(), ""]
         if self.bound.skew is None:
             lines += [
                 *self._copies(),
@@ -132,7 +127,8 @@ class _TileWriter(ModuleWriter):
             *outer, v = outer
             for k in outer:
                 self._open_loop(lines, k)
-            self._skewed_pair(lines, v, innermost, call, is_inside=bool(outer))
+            pair = self._skewed_pair if self._buffers is None else self._transposed_pair
+            pair(lines, v, innermost, call, is_inside=bool(outer))
         else:
             for k in outer:
                 self._open_loop(lines, k)
@@ -231,16 +227,95 @@ class _TileWriter(ModuleWriter):
             lines.add(f"for (int {c.lane} = 0; {c.lane} < {self.lanes}; ++{c.lane}) {folded}")
         lines.close()
 
-    def _pair_names(self) -> _PairNames:
-        return _PairNames(**{f.name: self.names.get(("pair", f.name), str(f.default)) for f in fields(_PairNames)})
+    def _transposed_pair(self, lines: _Lines, v: int, w: int, call: str, is_inside: bool) -> None:
+        """The two innermost loops as a block of rows, each one step behind the row above, on buffers of what the steps need."""
+        buffers = self._buffers
+        assert buffers is not None
+        c, row, along = self._pair_names(), self._bounds(w), self.nest.loops[w].step
+        lines.add(f"const int64_t {c.begin} = {row.low}, {c.width} = {row.high} - {c.begin};")
+        lines.add(f"if ({c.width} <= 0) {'continue' if is_inside else 'return'};")
+        lines.add(*buffers.declarations())
+        high = self._end(lines, v)
+        lines.open(f"for (int64_t {c.block} = {self._bounds(v).low}; {c.block} < {high}; {c.block} += {self.lanes}) {{")
+        lines.add(f"const int64_t {c.lanes} = lw_min_i64({self.lanes}, {high} - {c.block});")
+        lines.add(*buffers.first_declarations())
+        lines.open("{")
+        self._indices_of(lines, ((v, c.block), (w, c.begin)))
+        lines.add(*buffers.first_elements(self._element_in_array))
+        lines.close()
+        private = self._private_accumulators()
+        for name, (c_type, start, _) in private.items():
+            lines.add(f"{c_type} {name}[{self.lanes}];")
+            lines.add(f"for (int {c.lane} = 0; {c.lane} < {self.lanes}; ++{c.lane}) {name}[{c.lane}] = {start};")
+        names = [accumulator.name for accumulator in self._plain_accumulators()]
+        kept = {name: f"{lane_name}[{c.lane}]" for name, lane_name in zip(names, private, strict=True)}
 
-    def _even_steps(self, c: _PairNames) -> Iterator[str]:
+        def row_of(plane: Plane) -> str:
+            return f"{'-' if self.nest.loops[v].step < 0 else ''}{self._row_stride(plane, self.nest.loops[v].name)}"
+
+        lines.add(*buffers.copied_before(row_of, along))
+        last = f"{c.width} + {c.lanes} - 1"
+        lines.add(f"int64_t {c.group} = 0;")
+        lines.open(f"for (; {c.group} < {last}; {c.group} += {COPIED_STEPS}) {{")
+        lines.add(*buffers.copied_in(row_of, along))
+        lines.add(f"const int64_t {c.end} = lw_min_i64({c.group} + {COPIED_STEPS}, {last});")
+        lines.open(f"for (int64_t {c.step} = {c.group}; {c.step} < {c.end}; ++{c.step}) {{")
+        lines.add(*buffers.at_step())
+        lines.add(f"const int64_t {c.starts} = lw_max_i64(0, {c.step} - {c.width} + 1);")
+        lines.add(f"const int64_t {c.stops} = lw_min_i64({c.lanes}, {c.step} + 1);")
+
+        def lanes(first: str, beyond: str, statement: str, *pragma: str) -> None:
+            lines.add(*pragma)
+            lines.open(f"for (int64_t {c.lane} = {first}; {c.lane} < {beyond}; ++{c.lane}) {{")
+            self._indices_of(lines, ((v, f"{c.block} + {c.lane}"), (w, f"{c.begin} + {c.step} - {c.lane}")), statement)
+            lines.add(statement)
+            lines.close()
+
+        lines.open(f"if ({c.starts} == 0 && {c.stops} == {self.lanes}) {{")
+        lanes("0", str(self.lanes), self.point_call(kept), self._vector_pragma())
+        lines.close()
+        lines.open("else {")
+        lanes(c.starts, c.stops, self.point_call(kept), "#pragma GCC ivdep")
+        lines.close()
+        lines.add(_IN_ORDER)
+        lines.close()
+        lines.add(*buffers.copied_out(row_of, along))
+        lines.close()
+        lines.add(*buffers.copied_out(row_of, along))
+        for name, (_, _, fold) in private.items():
+            folded = fold.format(f"{name}[{c.lane}]")
+            lines.add(f"for (int {c.lane} = 0; {c.lane} < {self.lanes}; ++{c.lane}) {folded}")
+        lines.close()
+
+    def _indices_of(self, lines: _Lines, values: Sequence[tuple[int, str]], used_in: str | None = None) -> None:
+        """Declares loops' coordinates and the user's indices; used_in: only those that a statement mentions."""
+        for k, value in values:
+            name = self.nest.loops[k].name
+            if used_in is None or mentions(used_in, self.index(name)):
+                lines.add(f"const int64_t {self.coordinate(name)} = {value};", *self.index_from_coordinates(name))
+
+    def _element_in_array(self, load: t.Load) -> str:
+        placed, self.printer.placed = self.printer.placed, {}
+        text = self.printer.load(load)
+        self.printer.placed = placed
+        return text
+
+    def _row_stride(self, plane: Plane, loop: str) -> str:
+        """The C name of the stride between the rows of a plane."""
+        subscripts = plane.reference.subscripts
+        (axis,) = (k for k, s in enumerate(subscripts) if isinstance(s, t.AffineSubscript) and loop in s.affine.names)
+        return self.stride(plane.array, axis)
+
+    def _pair_names(self) -> PairNames:
+        return PairNames(**{f.name: self.names.get(("pair", f.name), str(f.default)) for f in fields(PairNames)})
+
+    def _even_steps(self, c: PairNames) -> Iterator[str]:
         """The steps in which all lanes work, where all rows are alike."""
         yield f"const bool full = {c.lanes} == {self.lanes} && {c.end} - {c.begin} >= {self.lanes};"
         yield f"const int64_t {c.all_from} = full ? {c.begin} + {self.lanes - 1} : {c.end} + {c.lanes} - 1;"
         yield f"const int64_t {c.all_until} = full ? {c.end} : {c.all_from};"
 
-    def _ragged_steps(self, c: _PairNames, v: int, row: LoopBounds) -> Iterator[str]:
+    def _ragged_steps(self, c: PairNames, v: int, row: LoopBounds) -> Iterator[str]:
         """The steps in which each lane works, some do, and all do, where rows begin and end where they like."""
         yield f"int64_t {c.starts}[{self.lanes}], {c.stops}[{self.lanes}];"
         yield f"int64_t {c.first} = INT64_MAX, {c.last} = INT64_MIN;"

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence, Vector, inside_sweep
+from lapwing.tiling.transposed import TRANSPOSED_LANES, planes_of
 
 # Rows in flight. More hide more latency, but each touches a cache line of its own in every plane it reads. Beyond about
 # so many such streams the core's prefetchers lose track and loads go to the outer caches (docs/performance.md).
@@ -30,15 +31,17 @@ _STREAMS = {MOST_LANES: 32, FEW_LANES: 16}
 class InnerForm:
     """``order``: the space loops by position, the innermost last. ``lanes``: rows that advance together, each one step
     behind the row above; 1 is the plain loop. ``independent``: whether no dependence joins iterations of the innermost
-    loop, which with lanes are those of one step."""
+    loop, which with lanes are those of one step. ``transposed``: whether what a step needs of many rows is copied into buffers
+    in which it lies side by side (``tiling.transposed``)."""
 
     order: tuple[int, ...]
     lanes: int
     independent: bool
+    transposed: bool = False
 
     def describe(self, loops: Sequence[str]) -> str:
         """In words; ``loops`` are the names of the space loops."""
-        name = "plain" if self.lanes == 1 else f"lanes of {self.lanes}"
+        name = "plain" if self.lanes == 1 else f"lanes of {self.lanes}{', transposed' if self.transposed else ''}"
         return name if self.order == tuple(range(len(self.order))) else f"{name} along {loops[self.order[-1]]}"
 
 
@@ -52,9 +55,12 @@ def legal_forms(bound: BoundNest, dependences: Sequence[Dependence]) -> tuple[In
     found = []
     for order in _orders(bound):
         chained = not _is_independent(order, vectors)
-        for lanes in (1, FEW_LANES, MOST_LANES) if chained and len(order) > 1 else (1,):
+        takes_lanes = chained and len(order) > 1
+        for lanes in (1, FEW_LANES, MOST_LANES) if takes_lanes else (1,):
             if is_legal(order, lanes, vectors):
                 found.append(InnerForm(order, lanes, independent=lanes > 1 or not chained))
+        if takes_lanes and is_legal(order, TRANSPOSED_LANES, vectors) and planes_of(bound, order) is not None:
+            found.append(InnerForm(order, TRANSPOSED_LANES, independent=True, transposed=True))
     return tuple(found)
 
 

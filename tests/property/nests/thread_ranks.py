@@ -34,7 +34,6 @@ from lapwing.tiling.skewing import skewed_nest
 BROKEN = os.environ.get("LAPWING_TEST_NATIVE", "")  # a copy of the headers that was broken on purpose
 PATIENCE_SECONDS = 3.0 if BROKEN else 20.0
 NATIVE = Path(BROKEN or native.SOURCES)
-SUPPORT = native.SUPPORT
 OWN = Path(__file__).with_suffix(".cpp")
 # Thread-local storage of libraries loaded late is freed behind ThreadSanitizer's back, unless it is of this model.
 SANITIZER = ("-fsanitize=thread", "-g", "-O1", "-ftls-model=initial-exec")
@@ -79,13 +78,10 @@ class RankThreads:
         return ctypes.CDLL(str(path))
 
     def module(self, bound: BoundNest, plan: Plan) -> ctypes.CDLL:
+        source = tile_source(bound, faces_of(bound), plan.inner.form)
         path = build_shared_library(
             name="tile-threads",
-            sources={
-                "tile.c": tile_source(bound, faces_of(bound), plan.inner.form),
-                "lapwing.h": (NATIVE / "lapwing.h").read_text(),
-                "support.h": SUPPORT.read_text(),
-            },
+            sources={"tile.c": source, **native.headers_of(source)},
             main=["tile.c"],
             compiler=find_c_compiler(),
             flags=[*native.TILE_FLAGS, *self.flags],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -29,11 +30,14 @@ TILE_FLAGS = (
     "-std=c11", "-O3", "-march=native", "-fno-math-errno", "-ffp-contract=off", "-fwrapv", "-fopenmp-simd",
     "-fno-tree-loop-distribution", "-lm",
 )  # fmt: skip
+# Of tiles with buffers of transposed elements, which keep the whole width of vectors busy.
+_WIDE_FLAGS = ("-mprefer-vector-width=512",) if platform.machine() == "x86_64" else ()
 RUNTIME_FLAGS = ("-std=c++20", "-O2")
 
 SOURCES = Path(__file__).parents[1] / "cpp"  # what the runtime is built from
 LIBURING = ("-DLAPWING_LIBURING", "-luring")
-SUPPORT = Path(__file__).parents[2] / "codegen" / "support.h"
+_CODEGEN = Path(__file__).parents[2] / "codegen"
+HEADERS = (_CODEGEN / "support.h", _CODEGEN / "transposed.h")  # that generated code includes
 
 Announce = Callable[[str], None] | None
 
@@ -234,12 +238,19 @@ def exact_tile_flags(source: str, announce: Announce) -> tuple[str, ...]:
     return _built_exactly("tile", "a tile", source, announce)[1]
 
 
+def headers_of(source: str) -> dict[str, str]:
+    """The texts of the headers that generated code includes, by name."""
+    known = (SOURCES / "lapwing.h", *HEADERS)
+    return {path.name: path.read_text(encoding="utf-8") for path in known if f'"{path.name}"' in source}
+
+
 def _built_exactly(name: str, what: str, source: str, announce: Announce) -> tuple[Path, tuple[str, ...]]:
     """A library of generated code, with the flags that it was built with."""
     file = f"{name}.c"
-    headers = {path.name: path.read_text(encoding="utf-8") for path in (SOURCES / "lapwing.h", SUPPORT)}
+    headers = headers_of(source)
+    wide = _WIDE_FLAGS if '"transposed.h"' in source else ()
     for more in flags_to_try(source):
-        flags = (*TILE_FLAGS, *more)
+        flags = (*TILE_FLAGS, *wide, *more)
         path = build_shared_library(
             name=name, sources={file: source, **headers}, main=[file], compiler=find_c_compiler(), flags=flags,
             announce=announce, what=what,

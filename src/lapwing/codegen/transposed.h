@@ -1,0 +1,194 @@
+/* Copies rows of an array into a buffer in which those elements lie side by side that are computed at once, and back:
+ * for tiles that advance the rows of a block together, a lane each, every one a step behind the row above.
+ *
+ * At a step a lane is at position `step - lane` of its row. LW_STEPS steps are copied at once, in squares of lanes and
+ * steps that are transposed in registers.
+ *
+ * Included for every type of elements: LW_ELEMENT is the type, LW_ELEMENT_BYTES its size, LW_SUFFIX what names end in.
+ */
+#ifndef LAPWING_TRANSPOSED_H
+#define LAPWING_TRANSPOSED_H
+
+#include <stdint.h>
+
+#include "support.h"
+
+/* Steps copied at once; elements from one step to the next in a buffer; bytes of a row that are fetched ahead of time.
+ */
+enum { LW_STEPS = 8, LW_WIDTH = 96, LW_AHEAD = 256 };
+
+#define LW_JOINED_(name, suffix) name##_##suffix
+#define LW_JOINED(name, suffix) LW_JOINED_(name, suffix)
+
+/* What two vectors make in a transposition: of squares of 8 elements or 4, first with those next to each other, then
+ * with those two apart. */
+#define LW_LOWER_1_8(a, b) __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14)
+#define LW_UPPER_1_8(a, b) __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15)
+#define LW_LOWER_2_8(a, b) __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13)
+#define LW_UPPER_2_8(a, b) __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15)
+#define LW_LOWER_1_4(a, b) __builtin_shufflevector(a, b, 0, 4, 2, 6)
+#define LW_UPPER_1_4(a, b) __builtin_shufflevector(a, b, 1, 5, 3, 7)
+#define LW_HALVES_8(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7)
+#define LW_HALVES_4(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3)
+#define LW_LOW_HALF_8(a) __builtin_shufflevector(a, a, 0, 1, 2, 3)
+#define LW_HIGH_HALF_8(a) __builtin_shufflevector(a, a, 4, 5, 6, 7)
+#define LW_LOW_HALF_4(a) __builtin_shufflevector(a, a, 0, 1)
+#define LW_HIGH_HALF_4(a) __builtin_shufflevector(a, a, 2, 3)
+
+#endif
+
+/* The side of a square: what a vector register holds, 0 where the compiler cannot say how to permute one. */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#if LW_ELEMENT_BYTES == 4 ? defined(__AVX__) : defined(__AVX512F__)
+#define LW_SIDE 8
+#elif LW_ELEMENT_BYTES == 4 || defined(__AVX__)
+#define LW_SIDE 4
+#endif
+#endif
+#endif
+
+#define LW_NAME(name) LW_JOINED(name, LW_SUFFIX)
+
+LW_INLINE void LW_NAME(lw_copy_lane)(LW_ELEMENT *steps, LW_ELEMENT *row, int64_t along, int64_t step, int64_t lane,
+                                     int64_t low, int64_t high, bool out) {
+    const int64_t end = lw_min_i64(step + LW_STEPS, high + lane);
+    for (int64_t k = lw_max_i64(step, low + lane); k < end; ++k) {
+        LW_ELEMENT *const here = row + (k - lane) * along, *const kept = steps + (k - step) * LW_WIDTH + lane;
+        if (out)
+            *here = *kept;
+        else
+            *kept = *here;
+    }
+}
+
+#ifdef LW_SIDE
+
+typedef LW_ELEMENT LW_NAME(lw_vector) __attribute__((vector_size(LW_SIDE * LW_ELEMENT_BYTES)));
+typedef LW_ELEMENT LW_NAME(lw_half) __attribute__((vector_size(LW_SIDE / 2 * LW_ELEMENT_BYTES)));
+/* The same anywhere in memory. */
+typedef LW_ELEMENT LW_NAME(lw_any_vector)
+    __attribute__((vector_size(LW_SIDE * LW_ELEMENT_BYTES), aligned(LW_ELEMENT_BYTES)));
+typedef LW_ELEMENT LW_NAME(lw_any_half)
+    __attribute__((vector_size(LW_SIDE / 2 * LW_ELEMENT_BYTES), aligned(LW_ELEMENT_BYTES)));
+
+#define LW_OF_SIDE(name) LW_JOINED(name, LW_SIDE)
+
+/* Of a transposition all but the exchange of halves, which loads and stores make. */
+LW_INLINE void LW_NAME(lw_transpose)(LW_NAME(lw_vector) * r) {
+    for (int i = 0; i < LW_SIDE; i += 2) {
+        const LW_NAME(lw_vector) a = r[i], b = r[i + 1];
+        r[i] = LW_OF_SIDE(LW_LOWER_1)(a, b);
+        r[i + 1] = LW_OF_SIDE(LW_UPPER_1)(a, b);
+    }
+#if LW_SIDE == 8
+    for (int k = 0; k < LW_SIDE / 2; ++k) {
+        const int i = k / 2 * 4 + k % 2;
+        const LW_NAME(lw_vector) a = r[i], b = r[i + 2];
+        r[i] = LW_LOWER_2_8(a, b);
+        r[i + 2] = LW_UPPER_2_8(a, b);
+    }
+#endif
+}
+
+/* A square; `next` leads from the elements of a lane to those of the next one. Where positions go down, so do the
+ * steps. */
+LW_INLINE void LW_NAME(lw_square_in)(LW_ELEMENT *steps, const LW_ELEMENT *first, int64_t next, int64_t along) {
+    LW_NAME(lw_vector) r[LW_SIDE];
+    for (int i = 0; i < LW_SIDE / 2; ++i) {
+        const LW_ELEMENT *const one = first + i * next, *const other = one + LW_SIDE / 2 * next;
+        const LW_NAME(lw_half) a = *(const LW_NAME(lw_any_half) *)one;
+        const LW_NAME(lw_half) b = *(const LW_NAME(lw_any_half) *)other;
+        const LW_NAME(lw_half) c = *(const LW_NAME(lw_any_half) *)(one + LW_SIDE / 2);
+        const LW_NAME(lw_half) d = *(const LW_NAME(lw_any_half) *)(other + LW_SIDE / 2);
+        r[i] = LW_OF_SIDE(LW_HALVES)(a, b);
+        r[i + LW_SIDE / 2] = LW_OF_SIDE(LW_HALVES)(c, d);
+    }
+    LW_NAME(lw_transpose)(r);
+    for (int k = 0; k < LW_SIDE; ++k)
+        *(LW_NAME(lw_any_vector) *)(steps + (along < 0 ? LW_SIDE - 1 - k : k) * LW_WIDTH) = r[k];
+}
+
+LW_INLINE void LW_NAME(lw_square_out)(const LW_ELEMENT *steps, LW_ELEMENT *first, int64_t next, int64_t along) {
+    LW_NAME(lw_vector) r[LW_SIDE];
+    for (int k = 0; k < LW_SIDE; ++k)
+        r[k] = *(const LW_NAME(lw_any_vector) *)(steps + (along < 0 ? LW_SIDE - 1 - k : k) * LW_WIDTH);
+    LW_NAME(lw_transpose)(r);
+    for (int i = 0; i < LW_SIDE / 2; ++i) {
+        LW_ELEMENT *const one = first + i * next, *const other = one + LW_SIDE / 2 * next;
+        *(LW_NAME(lw_any_half) *)one = LW_OF_SIDE(LW_LOW_HALF)(r[i]);
+        *(LW_NAME(lw_any_half) *)other = LW_OF_SIDE(LW_HIGH_HALF)(r[i]);
+        *(LW_NAME(lw_any_half) *)(one + LW_SIDE / 2) = LW_OF_SIDE(LW_LOW_HALF)(r[i + LW_SIDE / 2]);
+        *(LW_NAME(lw_any_half) *)(other + LW_SIDE / 2) = LW_OF_SIDE(LW_HIGH_HALF)(r[i + LW_SIDE / 2]);
+    }
+}
+
+/* A square of which only the elements at positions `low` to `high` are wanted; `position` is that of the first one.
+ * What it has in the buffer besides them is nobody's. */
+LW_INLINE void LW_NAME(lw_part_of_square)(LW_ELEMENT *steps, LW_ELEMENT *first, int64_t next, int64_t along,
+                                          int64_t position, int64_t low, int64_t high, bool out) {
+    LW_ELEMENT square[LW_SIDE * LW_SIDE] __attribute__((aligned(64)));
+    if (out) LW_NAME(lw_square_out)(steps, square, LW_SIDE, along);
+    for (int i = 0; i < LW_SIDE; ++i) {
+        LW_ELEMENT *const here = first + i * next, *const kept = square + i * LW_SIDE;
+        /* In the order of memory, elements of this lane from the one before which `begin` are not wanted. */
+        int64_t begin = low - (position - i), end = high - (position - i);
+        if (along < 0) {
+            const int64_t other = LW_SIDE - begin;
+            begin = LW_SIDE - end;
+            end = other;
+        }
+        for (int k = 0; k < LW_SIDE; ++k) {
+            if (out) {
+                if (k >= begin && k < end) here[k] = kept[k];
+            } else {
+                kept[k] = k >= begin && k < end ? here[k] : 0;
+            }
+        }
+    }
+    if (!out) LW_NAME(lw_square_in)(steps, square, LW_SIDE, along);
+}
+
+#endif
+
+/* Copies the elements of LW_STEPS steps, of those in some lanes the ones at positions `low` to `high` along their rows.
+ *
+ * steps: where lane 0 of the first step is kept; first: the element of lane 0 at position 0; row: leads from a lane's
+ * row to that of the next; along: 1, or -1 where positions go down in memory; out: from the buffer to the array. */
+LW_INLINE void LW_NAME(lw_copy_steps)(LW_ELEMENT *steps, LW_ELEMENT *first, int64_t row, int64_t along, int64_t step,
+                                      int64_t low_lane, int64_t high_lane, int64_t low, int64_t high, bool out) {
+    int64_t lane = low_lane;
+    for (; lane < lw_min_i64(0, high_lane); ++lane)
+        LW_NAME(lw_copy_lane)(steps, first + lane * row, along, step, lane, low, high, out);
+#ifdef LW_SIDE
+    const int64_t next = row - along;
+    for (; lane + LW_SIDE <= high_lane; lane += LW_SIDE) {
+        const int64_t position = step - lane;
+        if (position + LW_STEPS - 1 < low || position - (LW_SIDE - 1) >= high) continue;
+        const bool whole = position - (LW_SIDE - 1) >= low && position + LW_STEPS - 1 < high;
+        LW_ELEMENT *const here = first + lane * row + position * along;
+        for (int k = 0; k < LW_STEPS; k += LW_SIDE) {
+            LW_ELEMENT *const kept = steps + k * LW_WIDTH + lane;
+            LW_ELEMENT *const there = here + (along < 0 ? -k - (LW_SIDE - 1) : k);
+            if (!whole)
+                LW_NAME(lw_part_of_square)(kept, there, next, along, position + k, low, high, out);
+            else if (out)
+                LW_NAME(lw_square_out)(kept, there, next, along);
+            else
+                LW_NAME(lw_square_in)(kept, there, next, along);
+        }
+        if (!out && whole)
+            for (int i = 0; i < LW_SIDE; ++i)
+                __builtin_prefetch(here + i * next + along * LW_AHEAD / LW_ELEMENT_BYTES, 1);
+    }
+#endif
+    for (; lane < high_lane; ++lane)
+        LW_NAME(lw_copy_lane)(steps, first + lane * row, along, step, lane, low, high, out);
+}
+
+#undef LW_OF_SIDE
+#undef LW_SIDE
+#undef LW_NAME
+#undef LW_ELEMENT
+#undef LW_ELEMENT_BYTES
+#undef LW_SUFFIX

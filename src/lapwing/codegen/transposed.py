@@ -1,0 +1,149 @@
+"""Buffers of transposed elements in generated C (``tiling.transposed``): declared, filled, used and brought back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from lapwing.codegen.expression import C_TYPES, SUFFIXES
+from lapwing.codegen.names import Names, PairNames
+from lapwing.loopnest.binding import typed as t
+from lapwing.tiling.transposed import COPIED_STEPS, MARGIN, TRANSPOSED_LANES, Plane, Planes
+
+_WIDTH = TRANSPOSED_LANES + 2 * MARGIN
+_BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4}
+
+
+class Buffers:
+    """The buffers of one tile."""
+
+    def __init__(self, planes: Planes, names: Names, c: PairNames) -> None:
+        self.planes, self.c, self._names = planes.planes, c, names
+        self._places = planes.places
+        self._buffers = [self._name(k, "steps") for k in range(len(self.planes))]
+
+    def _name(self, number: int, suffix: str) -> str:
+        return self._names.get(("plane", number, suffix), f"{self.planes[number].array}_{suffix}")
+
+    def headers(self) -> Iterator[str]:
+        """Includes of the functions that copy, one for every type of elements."""
+        for dtype in dict.fromkeys(plane.dtype for plane in self.planes):
+            yield f"#define LW_ELEMENT {C_TYPES[dtype]}"
+            yield f"#define LW_ELEMENT_BYTES {_BYTES[SUFFIXES[dtype]]}"
+            yield f"#define LW_SUFFIX {SUFFIXES[dtype]}"
+            yield '#include "transposed.h"'
+
+    def elements(self) -> dict[t.Load, str]:
+        """What stands for the elements in the loop body."""
+        lane = self.c.lane
+        return {
+            load: f"{self._at(number, sum(offset))}[{lane if not offset[0] else f'{lane} {_signed(offset[0])}'}]"
+            for load, (number, offset) in self._places.items()
+        }
+
+    def _at(self, number: int, step: int) -> str:
+        """The elements of a step, so many from the one at hand."""
+        when = "now" if step == 0 else f"{abs(step)}_{'later' if step > 0 else 'ago'}"
+        return self._name(number, when)
+
+    def _steps(self, number: int) -> list[int]:
+        """The steps from the one at hand that the body uses."""
+        return sorted({sum(offset) for n, offset in self._places.values() if n == number})
+
+    def parameters(self) -> list[tuple[str, str]]:
+        """Of the loop body's function: a pointer to lane 0 of every step used, and the lane."""
+        found = []
+        for number, plane in enumerate(self.planes):
+            for step in self._steps(number):
+                name = self._at(number, step)
+                const = "" if plane.written and step == 0 else "const "
+                found.append((f"{const}{C_TYPES[plane.dtype]} *restrict {name}", name))
+        return [*found, (f"int64_t {self.c.lane}", self.c.lane)]
+
+    def declarations(self) -> Iterator[str]:
+        """The buffers: rows of lanes, one for every step that is kept."""
+        for number, plane in enumerate(self.planes):
+            size = f"{plane.kept_steps} * {_WIDTH}"
+            yield f"{C_TYPES[plane.dtype]} {self._buffers[number]}[{size}] __attribute__((aligned(64)));"
+
+    def first_elements(self, element: Callable[[t.Load], str]) -> Iterator[str]:
+        """Of every plane the element of lane 0 at the first position; element: the C text of one at the loops' indices."""
+        for number, plane in enumerate(self.planes):
+            yield f"{self._name(number, 'first')} = ({C_TYPES[plane.dtype]} *)&{element(plane.reference)};"
+
+    def first_declarations(self) -> Iterator[str]:
+        for number, plane in enumerate(self.planes):
+            yield f"{C_TYPES[plane.dtype]} *{self._name(number, 'first')};"
+
+    def copied_before(self, row: Callable[[Plane], str], along: int) -> Iterator[str]:
+        """Before the first group: the elements of earlier steps, and of later ones that the group does not copy itself."""
+        for number, plane in enumerate(self.planes):
+            first, last = plane.steps
+            for step in range(last - COPIED_STEPS * -(-(last - first) // COPIED_STEPS), last, COPIED_STEPS):
+                yield from self._copy(number, plane, str(step), row(plane), along, out=False)
+
+    def copied_in(self, row: Callable[[Plane], str], along: int) -> Iterator[str]:
+        """At the beginning of a group: the elements of its steps, as far ahead as they are wanted."""
+        for number, plane in enumerate(self.planes):
+            yield from self._copy(number, plane, _plus(self.c.group, plane.steps[1]), row(plane), along, out=False)
+
+    def copied_out(self, row: Callable[[Plane], str], along: int) -> Iterator[str]:
+        """At the end of a group, and once more after the last: what was written by steps as far behind as those copied in are
+        ahead."""
+        for number, plane in enumerate(self.planes):
+            if plane.written:
+                step = _plus(self.c.group, plane.steps[1] - COPIED_STEPS)
+                yield from self._copy(number, plane, step, row(plane), along, out=True)
+
+    def _copy(self, number: int, plane: Plane, step: str, row: str, along: int, out: bool) -> Iterator[str]:
+        c, first = self.c, self._name(number, "first")
+        kept = self._lane_0(number, plane, step)
+
+        def call(lanes: tuple[str, str], positions: tuple[str, str]) -> str:
+            ends = ", ".join((*lanes, *positions))
+            direction = "true" if out else "false"
+            return (
+                f"lw_copy_steps_{SUFFIXES[plane.dtype]}({kept}, {first}, {row}, {along}, {step}, {ends}, {direction});"
+            )
+
+        if out:
+            yield call(("0", c.lanes), ("0", c.width))
+            return
+        (above, below), (before, beyond) = plane.lanes, plane.positions
+        everything = (str(before), _plus(c.width, beyond))
+        if plane.reads_old:
+            yield call((str(above), _plus(c.lanes, below)), everything)
+            return
+        # Of the block's own rows only what lies before the first position and beyond the last.
+        if above:
+            yield call((str(above), "0"), everything)
+        if before:
+            yield call(("0", c.lanes), (str(before), "0"))
+        if beyond:
+            yield call(("0", c.lanes), (c.width, everything[1]))
+
+    def _lane_0(self, number: int, plane: Plane, step: str) -> str:
+        """Where lane 0 of a step is kept. Those of steps that are copied at once follow one another."""
+        later = plane.steps[1]
+        index = step.removesuffix(f" + {later}") if later and step.endswith(f" + {later}") else _plus(step, -later)
+        return f"{self._buffers[number]} + (({index}) & {plane.kept_steps - 1}) * {_WIDTH} + {MARGIN}"
+
+    def at_step(self) -> Iterator[str]:
+        """Pointers to lane 0 of the steps that the loop body uses."""
+        for number, plane in enumerate(self.planes):
+            for step in self._steps(number):
+                const = "" if plane.written and step == 0 else "const "
+                here = self._lane_0(number, plane, _plus(self.c.step, step))
+                yield f"{const}{C_TYPES[plane.dtype]} *const {self._at(number, step)} = {here};"
+
+
+def _signed(number: int) -> str:
+    return f"{'+' if number > 0 else '-'} {abs(number)}"
+
+
+def _plus(text: str, number: int) -> str:
+    """The C text of a sum, as short as can be."""
+    if number == 0:
+        return text
+    if text.lstrip("-").isdigit():
+        return str(int(text) + number)
+    return f"{text} {_signed(number)}"

@@ -1,0 +1,226 @@
+"""Which elements a tile with many lanes copies into buffers, transposed, so that those of one step lie side by side.
+
+With the two innermost loops skewed by one (``tiling.inner``) lane l of a block of rows is, at a step, at position step - l of
+its row: what the lanes of a step need lies in as many rows. Of every plane - the elements of an array over the two innermost
+loops, all else fixed - a buffer holds the steps at hand, and the element (o_v, o_w) away from a lane's own is that of lane
+l + o_v at step + o_v + o_w: contiguous along the lanes, whatever the offset. This is the data layout transformation of
+dimension-lifted transposition (Henretty et al., CC 2011) along a wavefront, for the steps of one block at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from lapwing.affine.affine import Affine
+from lapwing.loopnest.binding import typed as t
+from lapwing.loopnest.binding.bound_nest import BoundNest
+
+TRANSPOSED_LANES = (
+    64  # steps wait for the ones before: so many lanes fill the wait, and as many rows still fit in the cache
+)
+COPIED_STEPS = 8  # LW_STEPS of transposed.h
+MARGIN = 16  # lanes beside those of a block that a buffer has room for
+_MOST_BYTES = 1 << 18  # of all buffers, which lie on the stack
+_ITEMSIZES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4}
+
+Offset = tuple[int, int]  # along the lanes and along a row
+_Key = tuple[Affine, ...]  # of a plane: the index along every axis, without offset along those of the plane
+
+
+@dataclass(frozen=True)
+class Plane:
+    """The elements of an array over the two innermost loops. ``reference``: the access whose elements lanes are at; ``offsets``:
+    those of all accesses from there, in coordinates of the domain. ``written``: whether lanes store to their elements, and
+    ``reads_old`` whether anything asks for what those held before."""
+
+    reference: t.Load
+    offsets: tuple[Offset, ...]
+    written: bool
+    reads_old: bool
+
+    @property
+    def array(self) -> str:
+        return self.reference.array
+
+    @property
+    def dtype(self) -> str:
+        return self.reference.dtype
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """The earliest and the latest step, from the one at hand, whose elements are wanted."""
+        steps = [v + w for v, w in (*self.offsets, (0, 0))]
+        return min(steps), max(steps)
+
+    @property
+    def lanes(self) -> tuple[int, int]:
+        """How far before the first lane and beyond the last one elements are wanted."""
+        across = [v for v, _ in (*self.offsets, (0, 0))]
+        return min(across), max(across)
+
+    @property
+    def positions(self) -> tuple[int, int]:
+        """How far before the first position of a row and beyond the last one elements are wanted."""
+        along = [w for _, w in (*self.offsets, (0, 0))]
+        return min(along), max(along)
+
+    @property
+    def kept_steps(self) -> int:
+        """How many steps a buffer holds: those wanted while as many as are copied at once are computed, and those that were
+        written and are not yet copied out; a power of two."""
+        first, last = self.steps
+        return 1 << (COPIED_STEPS + max(COPIED_STEPS, last - first) - 1).bit_length()
+
+    @property
+    def buffer_bytes(self) -> int:
+        return self.kept_steps * (TRANSPOSED_LANES + 2 * MARGIN) * _ITEMSIZES[self.dtype]
+
+
+@dataclass(frozen=True)
+class Planes:
+    """All that a nest copies: of every access the plane it is of, by position, and how far from the lane's own element."""
+
+    planes: tuple[Plane, ...]
+    places: dict[t.Load, tuple[int, Offset]] = field(hash=False)
+
+
+def planes_of(bound: BoundNest, order: Sequence[int]) -> Planes | None:
+    """What a tile copies that goes through the space loops in this order, by position; None where the nest does not fit.
+
+    That takes rows alike in a nest that is not skewed; straight statements, or conditions, that raise nothing; of arrays that are
+    written elements at constant offsets from a lane's own, all contiguous along the innermost loop and inside the array whatever
+    conditions say.
+    """
+    if len(order) < 2 or not _is_simple(bound):
+        return None
+    return _Reader(bound, order).planes()
+
+
+def _is_simple(bound: BoundNest) -> bool:
+    """Whether rows are alike and the body is one that vectors can do."""
+    statements = t.all_statements(bound.body.statements)
+    return (
+        bound.skew is None
+        and bound.domain.is_box
+        and not bound.nest.is_sequential
+        and not bound.body.traps
+        and not any(a.is_shared for a in bound.body.accumulators)
+        and not any(isinstance(s, t.TypedFor | t.TypedWhile | t.TypedJump) for s in statements)
+    )
+
+
+class _Reader:
+    def __init__(self, bound: BoundNest, order: Sequence[int]) -> None:
+        self.bound = bound
+        loops = bound.nest.space_loops
+        self.across, self.along = (loops[k] for k in order[-2:])
+        self._ranges = bound.domain.index_ranges()
+
+    def planes(self) -> Planes | None:
+        stores = self._stores
+        written: dict[str, tuple[_Key, Offset]] = {}
+        for store, _ in stores:
+            place = self._place(store.target)
+            if place is None or written.setdefault(store.target.array, place) != place:
+                return None  # not in rows, or at several offsets
+        found: dict[tuple[str, _Key], list[tuple[t.Load, Offset]]] = {}
+        for load in self._loads:
+            place = self._place(load)
+            if place is None:
+                if load.array in written:
+                    return None
+                continue
+            found.setdefault((load.array, place[0]), []).append((load, place[1]))
+        planes: list[Plane] = []
+        places: dict[t.Load, tuple[int, Offset]] = {}
+        for (array, key), accesses in found.items():
+            is_written = array in written and written[array][0] == key
+            if array in written and not is_written and not _are_apart(written[array][0], key):
+                return None
+            origin = written[array][1] if is_written else accesses[0][1]
+            reference = next(load for load, offset in accesses if offset == origin)
+            offsets = [(v - origin[0], w - origin[1]) for _, (v, w) in accesses]
+            if is_written and not all(map(_is_kept_apart, offsets)):
+                return None
+            places.update({load: (len(planes), o) for (load, _), o in zip(accesses, offsets, strict=True)})
+            old = not is_written or self._keeps_old(array) or any(o >= (0, 0) for o in self._read(array, places))
+            planes.append(Plane(reference, tuple(dict.fromkeys(offsets)), is_written, old))
+        fits = planes and sum(plane.buffer_bytes for plane in planes) <= _MOST_BYTES
+        near = all(-MARGIN <= end <= MARGIN for plane in planes for end in plane.lanes)
+        near = near and all(plane.steps[1] <= COPIED_STEPS for plane in planes)
+        return Planes(tuple(planes), places) if fits and near and len(written) else None
+
+    @cached_property
+    def _stores(self) -> list[tuple[t.TypedStore, bool]]:
+        """All stores, and whether each is done in every iteration."""
+        always = {id(s) for s in self.bound.body.statements}
+        return [(s, id(s) in always) for s in self.bound.body.simple if isinstance(s, t.TypedStore)]
+
+    @cached_property
+    def _loads(self) -> list[t.Load]:
+        """All elements that are read or written."""
+        nodes = (n for s in t.all_statements(self.bound.body.statements) for v in t.own_values(s) for n in t.walk(v))
+        read = [node for node in nodes if isinstance(node, t.Load)]
+        return list(dict.fromkeys([*read, *(store.target for store, _ in self._stores)]))
+
+    def _keeps_old(self, array: str) -> bool:
+        """Whether an iteration may leave an element as it was."""
+        return not all(always for store, always in self._stores if store.target.array == array)
+
+    def _read(self, array: str, places: dict[t.Load, tuple[int, Offset]]) -> Iterator[Offset]:
+        """The offsets at which the elements of a written plane are read."""
+        for statement in t.all_statements(self.bound.body.statements):
+            values = (statement.value,) if isinstance(statement, t.TypedStore) else t.own_values(statement)
+            for value in values:
+                for node in t.walk(value):
+                    if isinstance(node, t.Load) and node.array == array and node in places:
+                        yield places[node][1]
+
+    def _place(self, load: t.Load) -> tuple[_Key, Offset] | None:
+        """The plane of an access, and where in it; None where it is not along rows of the innermost loop, or may be outside of
+        the array where conditions do not hold."""
+        if load.dtype not in _ITEMSIZES or not load.subscripts:
+            return None
+        others: list[Affine] = []
+        offset = {}
+        for axis, subscript in enumerate(load.subscripts):
+            if not isinstance(subscript, t.AffineSubscript) or subscript.wrap or not self._is_inside(load, axis):
+                return None
+            index = subscript.affine.substitute(self.bound.symbols)
+            loops = index.names & {self.across.name, self.along.name}
+            if not loops:
+                others.append(index)
+                continue
+            loop = self.across if self.across.name in loops else self.along
+            rest = index - Affine.of(loop.name)
+            if rest.terms or loop.name in offset or (loop is self.along) != (axis == len(load.subscripts) - 1):
+                return None
+            offset[loop.name] = loop.step * rest.constant
+            others.append(Affine.of(loop.name))
+        if len(offset) < 2:
+            return None
+        return tuple(others), (offset[self.across.name], offset[self.along.name])
+
+    def _is_inside(self, load: t.Load, axis: int) -> bool:
+        subscript = load.subscripts[axis]
+        assert isinstance(subscript, t.AffineSubscript)
+        index = subscript.affine.substitute(self.bound.symbols)
+        if not index.names <= self._ranges.keys():
+            return False
+        low, high = index.interval(self._ranges)
+        return low >= 0 and high < self.bound.array(load.array).shape[axis]
+
+
+def _are_apart(one: _Key, other: _Key) -> bool:
+    """Whether two planes of an array have no element in common."""
+    differences = (a - b for a, b in zip(one, other, strict=True))
+    return any(d.constant and not d.terms for d in differences)
+
+
+def _is_kept_apart(offset: Offset) -> bool:
+    """Whether an element of a plane that is written has, at a step, what the plain loop would find there: one that comes before
+    the lane's own was written in an earlier step, one that comes after it is in a later one."""
+    step = sum(offset)
+    return step < 0 if offset < (0, 0) else step > 0 or offset == (0, 0)

@@ -1,0 +1,190 @@
+"""Tiles with buffers of transposed elements have the bits of the plain loop: nests of every kind that takes them, on arrays from
+one row to several blocks of them.
+
+LAPWING_EXAMPLES sets how many arrays are tried, LAPWING_SEED which ones.
+"""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from comparing import check_arrays
+from hypothesis import strategies as st
+from randomness import first_seed, wanted
+from searching import search
+
+import lapwing as lw
+from lapwing.api.calls.run import run
+from lapwing.loopnest.skew import find_skew
+from lapwing.runtime.binding import native
+from lapwing.runtime.execute import tile_library
+from lapwing.tiling.inner import legal_forms
+from lapwing.tiling.skewing import skewed_dependences, skewed_nest
+
+SPECIAL = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 5e-324, 1e-310, 1e300])
+
+
+@lw.nest
+def gauss_seidel(u, f, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1] - f[i, j])
+
+
+@lw.nest
+def upwards(u, f, sweeps):
+    for t in range(sweeps):
+        for i in range(u.shape[0] - 2, 0, -1):
+            for j in range(u.shape[1] - 3, 1, -1):
+                u[i, j] = 0.25 * (u[i + 1, j] + u[i, j + 2] + u[i - 1, j] + u[i, j - 1] - f[i, j])
+
+
+@lw.nest
+def wide_halo(u, f, sweeps):
+    for t in range(sweeps):
+        for i in range(3, u.shape[0] - 3):
+            for j in range(u.shape[1] - 4, 2, -1):
+                u[i, j] = 0.25 * (u[i - 3, j] + u[i, j + 3] + u[i - 1, j + 1] + u[i + 2, j - 2]) + f[i, j] * i - j
+
+
+@lw.nest
+def in_space(u, f, sweeps):
+    for t in range(sweeps):
+        for i in range(1, 4):
+            for j in range(1, u.shape[1] - 1):
+                for k in range(1, u.shape[2] - 1):
+                    before = u[i - 1, j, k] + u[i, j - 1, k] + u[i, j, k - 1]
+                    u[i, j, k] = 0.9 * f[i, j, k] + 0.1 * (before + u[i + 1, j, k] + u[i, j + 1, k] + u[i, j, k + 1])
+
+
+@lw.nest
+def aligned(h, a, b):
+    best = 0
+    for i in range(1, h.shape[0]):
+        for j in range(1, h.shape[1]):
+            same = 2 if a[i - 1] == b[j - 1] else -1
+            h[i, j] = max(0, h[i - 1, j - 1] + same, h[i - 1, j] - 1, h[i, j - 1] - 1)
+            best = max(best, h[i, j])
+    return best
+
+
+@lw.nest
+def affine_gaps(h, e, f, a, b):
+    for i in range(1, h.shape[0]):
+        for j in range(1, h.shape[1]):
+            e[i, j] = max(e[i, j - 1] - 1, h[i, j - 1] - 4)
+            f[i, j] = max(f[i - 1, j] - 1, h[i - 1, j] - 4)
+            h[i, j] = max(0, h[i - 1, j - 1] + (3 if a[i - 1] == b[j - 1] else -2), e[i, j], f[i, j])
+
+
+@lw.nest
+def guarded(u, f, sweeps):
+    count = 0
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                if f[i, j] > 0.5:
+                    u[i, j] = min(u[i, j], 0.5 * (u[i - 1, j] + u[i, j - 1]) + f[i, j])
+                    count += 1
+    return count
+
+
+@lw.nest
+def warped(d, x, y):
+    for i in range(1, d.shape[0]):
+        for j in range(1, d.shape[1]):
+            d[i, j] = abs(x[i - 1] - y[j - 1]) + min(d[i - 1, j], d[i, j - 1], d[i - 1, j - 1])
+
+
+@lw.nest
+def interchanged(u, f):
+    for j in range(1, u.shape[1]):
+        for i in range(1, u.shape[0] - 1):
+            u[i, j] = u[i, j - 1] * 0.5 + f[i + 1, j] - u[i - 1, j]
+
+
+def floats(*names: str) -> dict[str, str]:
+    return dict.fromkeys(names, "float64") | {"sweeps": "sweeps"}
+
+
+# Per nest its arguments: of arrays the type, of letters ``rows`` or ``columns``.
+NESTS: dict[str, tuple[lw.Nest, dict[str, str]]] = {
+    "gauss_seidel": (gauss_seidel, {**floats("u"), "f": "float32"}),
+    "upwards": (upwards, floats("u", "f")),
+    "wide_halo": (wide_halo, {"u": "float32", "f": "float32", "sweeps": "sweeps"}),
+    "in_space": (in_space, floats("u", "f")),
+    "aligned": (aligned, {"h": "int32", "a": "rows", "b": "columns"}),
+    "affine_gaps": (affine_gaps, {"h": "int64", "e": "int64", "f": "int64", "a": "rows", "b": "columns"}),
+    "guarded": (guarded, floats("u", "f")),
+    "warped": (warped, {"d": "float64", "x": "row", "y": "column"}),
+    "interchanged": (interchanged, {"u": "float64", "f": "float64"}),
+}
+
+
+def arguments_of(name: str, shape: tuple[int, int], sweeps: int, seed: int, special: bool) -> dict[str, Any]:
+    """Values for a nest; special: not numbers, infinities and integers that wrap among them."""
+    generator, (rows, columns) = np.random.default_rng(seed), shape
+    made: dict[str, Any] = {}
+    for parameter, kind in NESTS[name][1].items():
+        if kind == "sweeps":
+            made[parameter] = sweeps
+        elif kind in ("rows", "columns"):
+            made[parameter] = generator.integers(0, 4, (rows if kind == "rows" else columns) - 1).astype(np.int8)
+        elif kind.startswith("int"):
+            ends = np.iinfo(kind) if special else np.iinfo(np.int8)
+            made[parameter] = generator.integers(ends.min, ends.max, shape, dtype=kind)
+        else:
+            length = {"row": (rows - 1,), "column": (columns - 1,)}.get(kind, shape)
+            values = generator.standard_normal((5, *length) if name == "in_space" else length)
+            if special:
+                values[generator.random(values.shape) < 0.1] = generator.choice(SPECIAL)
+            with np.errstate(over="ignore"):
+                made[parameter] = values.astype(kind if kind.startswith("float") else "float64")
+    return made
+
+
+def check(data: st.DataObject, name: str) -> None:
+    nest = NESTS[name][0]
+    sides = st.integers(9, 200) | st.integers(9, 30)
+    shape = data.draw(st.tuples(sides, sides), label="shape")
+    sweeps, seed = data.draw(st.integers(1, 3), label="sweeps"), data.draw(st.integers(0, 1000), label="seed")
+    special = data.draw(st.booleans(), label="special")
+    expected, found = (arguments_of(name, shape, sweeps, seed, special) for _ in range(2))
+    with np.errstate(all="ignore"):
+        right = nest.python(**expected)
+    bound, skew = nest.bind(found), find_skew(nest.loops, nest.dependences)
+    forms = legal_forms(skewed_nest(bound, skew), skewed_dependences(nest.dependences, skew))
+    transposed = [form for form in forms if form.transposed]
+    assert transposed, "the nest takes no buffers"
+    plan = nest.plan(**found)
+    outcome = run(nest, found, plan=replace(plan, inner=replace(plan.inner, form=transposed[0])))
+    check_arrays(found, expected)
+    assert right is None or list(outcome.results.values()) == [right]
+
+
+@pytest.mark.parametrize("name", NESTS)
+def test_bits_of_the_plain_loop(name: str) -> None:
+    search(lambda data: check(data, name), wanted(4), first_seed())
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="flags of x86-64")
+@pytest.mark.parametrize(
+    "flags", [("-mno-avx512f",), ("-mno-avx",), ("-D__has_builtin(x)=0",)], ids=["AVX2", "SSE", "no vectors"]
+)
+@pytest.mark.parametrize("name", ["upwards", "wide_halo"])
+def test_narrower_vectors(name: str, flags: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "TILE_FLAGS", (*native.TILE_FLAGS, *flags))
+    tile_library.cache_clear()
+    search(lambda data: check(data, name), wanted(3), first_seed())
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", NESTS)
+def test_bits_of_the_plain_loop_at_length(name: str) -> None:
+    search(lambda data: check(data, name), wanted(400), first_seed())
