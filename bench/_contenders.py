@@ -28,8 +28,6 @@ UNLIMITED = ctypes.c_int64(2**62)
 # As many people compile; gcc then contracts to fused multiply-adds, and the square root may have to set errno.
 USUAL_FLAGS = ("-O3", "-march=native", "-lm")
 
-_HEADERS = {path.name: path.read_text(encoding="utf-8") for path in (native.SOURCES / "lapwing.h", native.SUPPORT)}
-
 Arguments = Mapping[str, Any]
 
 
@@ -101,9 +99,10 @@ def _plain(
 def _plain_library(bound: BoundNest, flags: tuple[str, ...], announce: native.Announce) -> ctypes.CDLL:
     if flags == native.TILE_FLAGS:
         return native.build_plain(plain_source(bound), announce)
+    source = plain_source(bound)
     path = build_shared_library(
         name="bench-plain",
-        sources={"plain.c": plain_source(bound), **_HEADERS},
+        sources={"plain.c": source, **native.headers_of(source)},
         main=["plain.c"],
         compiler=find_c_compiler(),
         flags=flags,

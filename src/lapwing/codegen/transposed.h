@@ -4,7 +4,7 @@
  * At a step a lane is at position `step - lane` of its row. LW_STEPS steps are copied at once, in squares of lanes and
  * steps that are transposed in registers.
  *
- * Included for every type of elements: LW_ELEMENT is the type, LW_ELEMENT_BYTES its size, LW_SUFFIX what names end in.
+ * Included for every type of elements: LW_ELEMENT is the type, LW_BYTES its size, LW_SUFFIX what names end in.
  */
 #ifndef LAPWING_TRANSPOSED_H
 #define LAPWING_TRANSPOSED_H
@@ -19,6 +19,10 @@ enum { LW_STEPS = 8, LW_WIDTH = 96, LW_AHEAD = 256 };
 
 #define LW_JOINED_(name, suffix) name##_##suffix
 #define LW_JOINED(name, suffix) LW_JOINED_(name, suffix)
+typedef uint8_t lw_element_1 __attribute__((may_alias));
+typedef uint16_t lw_element_2 __attribute__((may_alias));
+typedef uint32_t lw_element_4 __attribute__((may_alias));
+typedef uint64_t lw_element_8 __attribute__((may_alias));
 
 /* What two vectors make in a transposition: of squares of 8 elements or 4, first with those next to each other, then
  * with those two apart. */
@@ -40,15 +44,16 @@ enum { LW_STEPS = 8, LW_WIDTH = 96, LW_AHEAD = 256 };
 /* The side of a square: what a vector register holds, 0 where the compiler cannot say how to permute one. */
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
-#if LW_ELEMENT_BYTES == 4 ? defined(__AVX__) : defined(__AVX512F__)
+#if LW_BYTES <= 2 || (LW_BYTES == 4 && defined(__AVX__)) || defined(__AVX512F__)
 #define LW_SIDE 8
-#elif LW_ELEMENT_BYTES == 4 || defined(__AVX__)
+#elif LW_BYTES == 4 || defined(__AVX__)
 #define LW_SIDE 4
 #endif
 #endif
 #endif
 
-#define LW_NAME(name) LW_JOINED(name, LW_SUFFIX)
+#define LW_NAME(name) LW_JOINED(name, LW_BYTES)
+#define LW_ELEMENT LW_NAME(lw_element)
 
 LW_INLINE void LW_NAME(lw_copy_lane)(LW_ELEMENT *steps, LW_ELEMENT *row, int64_t along, int64_t step, int64_t lane,
                                      int64_t low, int64_t high, bool out) {
@@ -64,13 +69,11 @@ LW_INLINE void LW_NAME(lw_copy_lane)(LW_ELEMENT *steps, LW_ELEMENT *row, int64_t
 
 #ifdef LW_SIDE
 
-typedef LW_ELEMENT LW_NAME(lw_vector) __attribute__((vector_size(LW_SIDE * LW_ELEMENT_BYTES)));
-typedef LW_ELEMENT LW_NAME(lw_half) __attribute__((vector_size(LW_SIDE / 2 * LW_ELEMENT_BYTES)));
+typedef LW_ELEMENT LW_NAME(lw_vector) __attribute__((vector_size(LW_SIDE * LW_BYTES)));
+typedef LW_ELEMENT LW_NAME(lw_half) __attribute__((vector_size(LW_SIDE / 2 * LW_BYTES)));
 /* The same anywhere in memory. */
-typedef LW_ELEMENT LW_NAME(lw_any_vector)
-    __attribute__((vector_size(LW_SIDE * LW_ELEMENT_BYTES), aligned(LW_ELEMENT_BYTES)));
-typedef LW_ELEMENT LW_NAME(lw_any_half)
-    __attribute__((vector_size(LW_SIDE / 2 * LW_ELEMENT_BYTES), aligned(LW_ELEMENT_BYTES)));
+typedef LW_ELEMENT LW_NAME(lw_any_vector) __attribute__((vector_size(LW_SIDE * LW_BYTES), aligned(LW_BYTES)));
+typedef LW_ELEMENT LW_NAME(lw_any_half) __attribute__((vector_size(LW_SIDE / 2 * LW_BYTES), aligned(LW_BYTES)));
 
 #define LW_OF_SIDE(name) LW_JOINED(name, LW_SIDE)
 
@@ -153,10 +156,11 @@ LW_INLINE void LW_NAME(lw_part_of_square)(LW_ELEMENT *steps, LW_ELEMENT *first, 
 
 /* Copies the elements of LW_STEPS steps, of those in some lanes the ones at positions `low` to `high` along their rows.
  *
- * steps: where lane 0 of the first step is kept; first: the element of lane 0 at position 0; row: leads from a lane's
+ * buffer: where lane 0 of the first step is kept; array: the element of lane 0 at position 0; row: leads from a lane's
  * row to that of the next; along: 1, or -1 where positions go down in memory; out: from the buffer to the array. */
-LW_INLINE void LW_NAME(lw_copy_steps)(LW_ELEMENT *steps, LW_ELEMENT *first, int64_t row, int64_t along, int64_t step,
+LW_INLINE void LW_NAME(lw_copy_steps)(void *buffer, void *array, int64_t row, int64_t along, int64_t step,
                                       int64_t low_lane, int64_t high_lane, int64_t low, int64_t high, bool out) {
+    LW_ELEMENT *const steps = buffer, *const first = array;
     int64_t lane = low_lane;
     for (; lane < lw_min_i64(0, high_lane); ++lane)
         LW_NAME(lw_copy_lane)(steps, first + lane * row, along, step, lane, low, high, out);
@@ -178,8 +182,7 @@ LW_INLINE void LW_NAME(lw_copy_steps)(LW_ELEMENT *steps, LW_ELEMENT *first, int6
                 LW_NAME(lw_square_in)(kept, there, next, along);
         }
         if (!out && whole)
-            for (int i = 0; i < LW_SIDE; ++i)
-                __builtin_prefetch(here + i * next + along * LW_AHEAD / LW_ELEMENT_BYTES, 1);
+            for (int i = 0; i < LW_SIDE; ++i) __builtin_prefetch(here + i * next + along * LW_AHEAD / LW_BYTES, 1);
     }
 #endif
     for (; lane < high_lane; ++lane)
@@ -190,5 +193,4 @@ LW_INLINE void LW_NAME(lw_copy_steps)(LW_ELEMENT *steps, LW_ELEMENT *first, int6
 #undef LW_SIDE
 #undef LW_NAME
 #undef LW_ELEMENT
-#undef LW_ELEMENT_BYTES
-#undef LW_SUFFIX
+#undef LW_BYTES

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from lapwing.codegen.expression import C_TYPES, SUFFIXES
+from lapwing.codegen.expression import C_TYPES
 from lapwing.codegen.names import Names, PairNames
 from lapwing.loopnest.binding import typed as t
-from lapwing.tiling.transposed import COPIED_STEPS, MARGIN, TRANSPOSED_LANES, Plane, Planes
+from lapwing.tiling.transposed import COPIED_STEPS, ITEMSIZES, MARGIN, TRANSPOSED_LANES, Plane, Planes
 
 _WIDTH = TRANSPOSED_LANES + 2 * MARGIN
-_BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4}
 
 
 class Buffers:
@@ -25,11 +24,9 @@ class Buffers:
         return self._names.get(("plane", number, suffix), f"{self.planes[number].array}_{suffix}")
 
     def headers(self) -> Iterator[str]:
-        """Includes of the functions that copy, one for every type of elements."""
-        for dtype in dict.fromkeys(plane.dtype for plane in self.planes):
-            yield f"#define LW_ELEMENT {C_TYPES[dtype]}"
-            yield f"#define LW_ELEMENT_BYTES {_BYTES[SUFFIXES[dtype]]}"
-            yield f"#define LW_SUFFIX {SUFFIXES[dtype]}"
+        """Includes of the functions that copy, one for every size of elements."""
+        for size in dict.fromkeys(ITEMSIZES[plane.dtype] for plane in self.planes):
+            yield f"#define LW_BYTES {size}"
             yield '#include "transposed.h"'
 
     def elements(self) -> dict[t.Load, str]:
@@ -102,7 +99,7 @@ class Buffers:
             ends = ", ".join((*lanes, *positions))
             direction = "true" if out else "false"
             return (
-                f"lw_copy_steps_{SUFFIXES[plane.dtype]}({kept}, {first}, {row}, {along}, {step}, {ends}, {direction});"
+                f"lw_copy_steps_{ITEMSIZES[plane.dtype]}({kept}, {first}, {row}, {along}, {step}, {ends}, {direction});"
             )
 
         if out:

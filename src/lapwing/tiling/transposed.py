@@ -23,7 +23,9 @@ TRANSPOSED_LANES = (
 COPIED_STEPS = 8  # LW_STEPS of transposed.h
 MARGIN = 16  # lanes beside those of a block that a buffer has room for
 _MOST_BYTES = 1 << 18  # of all buffers, which lie on the stack
-_ITEMSIZES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4}
+ITEMSIZES = {
+    "float64": 8, "int64": 8, "complex64": 8, "float32": 4, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1
+}  # fmt: skip
 
 Offset = tuple[int, int]  # along the lanes and along a row
 _Key = tuple[Affine, ...]  # of a plane: the index along every axis, without offset along those of the plane
@@ -75,7 +77,7 @@ class Plane:
 
     @property
     def buffer_bytes(self) -> int:
-        return self.kept_steps * (TRANSPOSED_LANES + 2 * MARGIN) * _ITEMSIZES[self.dtype]
+        return self.kept_steps * (TRANSPOSED_LANES + 2 * MARGIN) * ITEMSIZES[self.dtype]
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,7 @@ class _Reader:
     def _place(self, load: t.Load) -> tuple[_Key, Offset] | None:
         """The plane of an access, and where in it; None where it is not along rows of the innermost loop, or may be outside of
         the array where conditions do not hold."""
-        if load.dtype not in _ITEMSIZES or not load.subscripts:
+        if load.dtype not in ITEMSIZES or not load.subscripts:
             return None
         others: list[Affine] = []
         offset = {}
