@@ -15,7 +15,7 @@
 
 /* Steps copied at once; elements from one step to the next in a buffer; bytes of a row that are fetched ahead of time.
  */
-enum { LW_STEPS = 8, LW_WIDTH = 96, LW_AHEAD = 256 };
+enum { LW_STEPS = 8, LW_WIDTH = 104, LW_AHEAD = 128 };
 
 #define LW_JOINED_(name, suffix) name##_##suffix
 #define LW_JOINED(name, suffix) LW_JOINED_(name, suffix)
@@ -182,7 +182,7 @@ LW_INLINE void LW_NAME(lw_copy_steps)(void *buffer, void *array, int64_t row, in
                 LW_NAME(lw_square_in)(kept, there, next, along);
         }
         if (!out && whole)
-            for (int i = 0; i < LW_SIDE; ++i) __builtin_prefetch(here + i * next + along * LW_AHEAD / LW_BYTES, 1);
+            for (int i = 0; i < LW_SIDE; ++i) __builtin_prefetch(here + i * next + along * LW_AHEAD / LW_BYTES, 0, 2);
     }
 #endif
     for (; lane < high_lane; ++lane)

@@ -9,7 +9,7 @@ from lapwing.codegen.names import Names, PairNames
 from lapwing.loopnest.binding import typed as t
 from lapwing.tiling.transposed import COPIED_STEPS, ITEMSIZES, MARGIN, TRANSPOSED_LANES, Plane, Planes
 
-_WIDTH = TRANSPOSED_LANES + 2 * MARGIN
+_WIDTH = 104
 
 
 class Buffers:

@@ -17,9 +17,8 @@ from lapwing.affine.affine import Affine
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 
-TRANSPOSED_LANES = (
-    64  # steps wait for the ones before: so many lanes fill the wait, and as many rows still fit in the cache
-)
+# Rows that advance together: steps wait for the ones before, and so many lanes fill the wait.
+TRANSPOSED_LANES = 64
 COPIED_STEPS = 8  # LW_STEPS of transposed.h
 MARGIN = 16  # lanes beside those of a block that a buffer has room for
 _MOST_BYTES = 1 << 18  # of all buffers, which lie on the stack
@@ -73,7 +72,7 @@ class Plane:
         """How many steps a buffer holds: those wanted while as many as are copied at once are computed, and those that were
         written and are not yet copied out; a power of two."""
         first, last = self.steps
-        return 1 << (COPIED_STEPS + max(COPIED_STEPS, last - first) - 1).bit_length()
+        return 1 << (COPIED_STEPS + max(COPIED_STEPS if self.written else 0, last - first) - 1).bit_length()
 
     @property
     def buffer_bytes(self) -> int:
