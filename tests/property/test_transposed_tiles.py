@@ -152,7 +152,7 @@ def check(data: st.DataObject, name: str) -> None:
     nest = NESTS[name][0]
     sides = st.integers(9, 200) | st.integers(9, 30)
     shape = data.draw(st.tuples(sides, sides), label="shape")
-    sweeps, seed = data.draw(st.integers(1, 3), label="sweeps"), data.draw(st.integers(0, 1000), label="seed")
+    sweeps, seed = data.draw(st.integers(1, 20), label="sweeps"), data.draw(st.integers(0, 1000), label="seed")
     special = data.draw(st.booleans(), label="special")
     expected, found = (arguments_of(name, shape, sweeps, seed, special) for _ in range(2))
     with np.errstate(all="ignore"):

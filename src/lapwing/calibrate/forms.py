@@ -17,7 +17,7 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.planner.rates import Shape
 from lapwing.runtime.binding import native
-from lapwing.tiling.inner import InnerForm, legal_forms
+from lapwing.tiling.inner import InnerForm, legal_forms, sweeps_to_join
 
 Seconds = Mapping[InnerForm, float]  # per point
 
@@ -72,7 +72,9 @@ class FormProber:
 
     @cached_property
     def _path(self) -> Path:
-        return remembered.path_of(f"{kernel_key(self.bound, self.dependences)}-{self.together}-forms")
+        sweeps = min(sweeps_to_join(self.bound), max(form.sweeps for form in self.forms))
+        joined = f"-{sweeps}-sweeps" if sweeps > 1 else ""
+        return remembered.path_of(f"{kernel_key(self.bound, self.dependences)}-{self.together}{joined}-forms")
 
     def _recall(self) -> None:
         if self._remembered:

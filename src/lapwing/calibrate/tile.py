@@ -35,7 +35,7 @@ from lapwing.runtime.binding import native
 from lapwing.runtime.tuning import allowed_cpus
 from lapwing.runtime.workspace import Workspace
 from lapwing.tiling.faces import Faces, Message, faces_of, loop_offsets
-from lapwing.tiling.inner import InnerForm
+from lapwing.tiling.inner import InnerForm, sweeps_to_join
 from lapwing.tiling.partition import Partition, Range, in_direction
 
 Candidate = tuple[tuple[int, ...], int | None, int]  # extents of a block, mapping loop (None: time), tile height
@@ -149,7 +149,9 @@ def probe_forms(
         )
     wanted = [candidate] * len(forms)
     block = _cut_to_domain(bound, block)
-    return _Bench(bound, libraries, block, wanted, arguments or {}, budget_seconds, False, announce).measure(0.0)
+    sweeps = [form.sweeps for form in forms]
+    bench = _Bench(bound, libraries, block, wanted, arguments or {}, budget_seconds, False, announce, sweeps)
+    return bench.measure(0.0)
 
 
 def measure_kernel(
@@ -193,7 +195,7 @@ def outer_cache_bytes() -> int:
 class _Bench:
     """Candidates of one block and mapping loop: its arrays, and the calls of every candidate's steps.
 
-    libraries: the tile of every candidate.
+    libraries: the tile of every candidate. sweeps: how many each computes together where a step is all of a sweep.
     """
 
     def __init__(
@@ -206,13 +208,15 @@ class _Bench:
         budget_seconds: float,
         all_faces: bool,
         announce: native.Announce,
+        sweeps: Sequence[int] | None = None,
     ) -> None:
         self.bound, self.budget_seconds = bound, budget_seconds
         extents = _shortened(bound, block, candidates[0][1], budget_seconds)
         cuts = _middle(bound, extents)
         self.arrays = {a.name: _filled(bound, a.name, _block(bound, cuts), arguments) for a in bound.arrays}
         self.walks = [
-            _Walk(bound, block, cuts, mapping, tile, self.arrays, all_faces) for _, mapping, tile in candidates
+            _Walk(bound, block, cuts, mapping, tile, self.arrays, all_faces, most)
+            for (_, mapping, tile), most in zip(candidates, sweeps or [1] * len(candidates), strict=True)
         ]
         of_library = {lib: CallTimer(bound, Workspace(bound, lib, self.arrays), announce) for lib in set(libraries)}
         self.timers = [of_library[library] for library in libraries]
@@ -248,6 +252,7 @@ class _Walk:
         tile: int,
         arrays: Mapping[str, LocalArray],
         all_faces: bool,
+        sweeps: int = 1,
     ) -> None:
         self.bound, self.block, self.mapping = bound, block, mapping
         whole = [high - low for low, high in bound.domain.box[bound.nest.sweep_depth :]]
@@ -259,6 +264,10 @@ class _Walk:
         # A lower tile at the end is no step like the others.
         self.steps = [s for s in steps if _volume(s) == _volume(steps[0])]
         self._points = _points_of_steps(own)[: len(self.steps)]
+        self._sweeps = min(sweeps, sweeps_to_join(bound)) if list(block) == whole and len(steps) == 1 else 1
+        if self._sweeps > 1:
+            ((first, _),) = self._sweep
+            self._sweep = ((first, first + self._sweeps),)
         self._cuts, self._arrays = cuts, arrays
         self._copies: dict[int, list[_Copy]] = {}  # by step, as they are needed
         self._at = 0
@@ -306,7 +315,8 @@ class _Walk:
             # Steps of one height are alike where the domain is a box: what takes much longer was interrupted.
             mean = typical(calls) if self.bound.domain.is_box else sum(calls) / len(calls)
             if kind == COMPUTE:
-                self._passes.append(mean / max(1.0, float(np.mean(self._points[self._walked]))))
+                points = self._sweeps * float(np.mean(self._points[self._walked]))
+                self._passes.append(mean / max(1.0, points))
             else:
                 self._faces.setdefault(place, {}).setdefault(kind, []).append(mean * len(calls) / steps)
 

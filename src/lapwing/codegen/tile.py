@@ -31,7 +31,7 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.chains import shortened
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
-from lapwing.tiling.transposed import COPIED_STEPS, Plane, planes_of
+from lapwing.tiling.transposed import COPIED_STEPS, MARGIN, Plane, planes_of
 
 
 def tile_source(bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> str:
@@ -121,7 +121,8 @@ class _TileWriter(ModuleWriter):
         yield "}"
 
     def _loops(self, lines: _Lines, call: str) -> None:
-        self._sweep_indices(lines, call)
+        if self._buffers is None or self._buffers.sweeps == 1:
+            self._sweep_indices(lines, call)
         *outer, innermost = (self.nest.sweep_depth + k for k in self.form.order)
         if self.lanes > 1:
             *outer, v = outer
@@ -234,6 +235,8 @@ class _TileWriter(ModuleWriter):
         c, row, along = self._pair_names(), self._bounds(w), self.nest.loops[w].step
         lines.add(f"const int64_t {c.begin} = {row.low}, {c.width} = {row.high} - {c.begin};")
         lines.add(f"if ({c.width} <= 0) {'continue' if is_inside else 'return'};")
+        if buffers.sweeps > 1:
+            lines.add(f"const int64_t {c.sweeps} = box->hi[0] - box->lo[0];")
         lines.add(*buffers.declarations())
         high = self._end(lines, v)
         lines.open(f"for (int64_t {c.block} = {self._bounds(v).low}; {c.block} < {high}; {c.block} += {self.lanes}) {{")
@@ -243,48 +246,63 @@ class _TileWriter(ModuleWriter):
         self._indices_of(lines, ((v, c.block), (w, c.begin)))
         lines.add(*buffers.first_elements(self._element_in_array))
         lines.close()
-        private = self._private_accumulators()
+        private, lanes_kept = self._private_accumulators(), self.lanes + MARGIN
         for name, (c_type, start, _) in private.items():
-            lines.add(f"{c_type} {name}[{self.lanes}];")
-            lines.add(f"for (int {c.lane} = 0; {c.lane} < {self.lanes}; ++{c.lane}) {name}[{c.lane}] = {start};")
+            lines.add(f"{c_type} {name}[{lanes_kept}];")
+            lines.add(f"for (int {c.lane} = 0; {c.lane} < {lanes_kept}; ++{c.lane}) {name}[{c.lane}] = {start};")
         names = [accumulator.name for accumulator in self._plain_accumulators()]
-        kept = {name: f"{lane_name}[{c.lane}]" for name, lane_name in zip(names, private, strict=True)}
+        kept = {name: f"{own}[{c.lane} + {MARGIN}]" for name, own in zip(names, private, strict=True)}
+        statement = self.point_call(kept)
 
         def row_of(plane: Plane) -> str:
             return f"{'-' if self.nest.loops[v].step < 0 else ''}{self._row_stride(plane, self.nest.loops[v].name)}"
 
+        last, beyond, first_lane, lane_beyond = f"{c.width} + {c.lanes} - 1", "", "0", c.lanes
+        if buffers.sweeps > 1:
+            rest = f" * ({c.sweeps} - 1)"
+            beyond = f" + {buffers.delay}{rest}"
+            lines.add(f"const int64_t {c.above} = {c.block} == {self._bounds(v).low} ? 0 : -{buffers.shift}{rest};")
+            lines.add(f"const int64_t {c.below} = {c.block} + {self.lanes} < {high} ? {buffers.shift} : 0;")
+            first_lane = f"lw_max_i64({c.above}, -{buffers.shift} * {c.sweep})"
+            lane_beyond = f"{c.lanes} - {c.below} * {c.sweep}"
         lines.add(*buffers.copied_before(row_of, along))
-        last = f"{c.width} + {c.lanes} - 1"
         lines.add(f"int64_t {c.group} = 0;")
-        lines.open(f"for (; {c.group} < {last}; {c.group} += {COPIED_STEPS}) {{")
+        lines.open(f"for (; {c.group} < {last}{beyond}; {c.group} += {COPIED_STEPS}) {{")
         lines.add(*buffers.copied_in(row_of, along))
-        lines.add(f"const int64_t {c.end} = lw_min_i64({c.group} + {COPIED_STEPS}, {last});")
-        lines.open(f"for (int64_t {c.step} = {c.group}; {c.step} < {c.end}; ++{c.step}) {{")
+        lines.add(f"const int64_t {c.end} = lw_min_i64({c.group} + {COPIED_STEPS}, {last}{beyond});")
+        clock = c.clock if buffers.sweeps > 1 else c.step
+        lines.open(f"for (int64_t {clock} = {c.group}; {clock} < {c.end}; ++{clock}) {{")
+        if buffers.sweeps > 1:
+            lines.open(f"for (int64_t {c.sweep} = 0; {c.sweep} < {c.sweeps}; ++{c.sweep}) {{")
+            lines.add(f"const int64_t {c.step} = {clock} - {buffers.delay} * {c.sweep};")
+            self._indices_of(lines, ((0, f"box->lo[0] + {c.sweep}"),), statement)
         lines.add(*buffers.at_step())
-        lines.add(f"const int64_t {c.starts} = lw_max_i64(0, {c.step} - {c.width} + 1);")
-        lines.add(f"const int64_t {c.stops} = lw_min_i64({c.lanes}, {c.step} + 1);")
+        lines.add(f"const int64_t {c.starts} = lw_max_i64({first_lane}, {c.step} - {c.width} + 1);")
+        lines.add(f"const int64_t {c.stops} = lw_min_i64({lane_beyond}, {c.step} + 1);")
 
-        def lanes(first: str, beyond: str, statement: str, *pragma: str) -> None:
-            lines.add(*pragma)
-            lines.open(f"for (int64_t {c.lane} = {first}; {c.lane} < {beyond}; ++{c.lane}) {{")
+        def lanes(beyond: str, pragma: str) -> None:
+            lines.add(pragma)
+            lines.open(f"for (int64_t {c.lane} = {c.starts}; {c.lane} < {beyond}; ++{c.lane}) {{")
             self._indices_of(lines, ((v, f"{c.block} + {c.lane}"), (w, f"{c.begin} + {c.step} - {c.lane}")), statement)
             lines.add(statement)
             lines.close()
 
-        lines.open(f"if ({c.starts} == 0 && {c.stops} == {self.lanes}) {{")
-        lanes("0", str(self.lanes), self.point_call(kept), self._vector_pragma())
+        lines.open(f"if ({c.stops} - {c.starts} == {self.lanes}) {{")
+        lanes(f"{c.starts} + {self.lanes}", self._vector_pragma())
         lines.close()
         lines.open("else {")
-        lanes(c.starts, c.stops, self.point_call(kept), "#pragma GCC ivdep")
+        lanes(c.stops, "#pragma GCC ivdep")
         lines.close()
         lines.add(_IN_ORDER)
+        if buffers.sweeps > 1:
+            lines.close()
         lines.close()
         lines.add(*buffers.copied_out(row_of, along))
         lines.close()
-        lines.add(*buffers.copied_out(row_of, along))
+        lines.add(*buffers.copied_last(row_of, along, last))
         for name, (_, _, fold) in private.items():
             folded = fold.format(f"{name}[{c.lane}]")
-            lines.add(f"for (int {c.lane} = 0; {c.lane} < {self.lanes}; ++{c.lane}) {folded}")
+            lines.add(f"for (int {c.lane} = 0; {c.lane} < {lanes_kept}; ++{c.lane}) {folded}")
         lines.close()
 
     def _indices_of(self, lines: _Lines, values: Sequence[tuple[int, str]], used_in: str | None = None) -> None:

@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterator
 from lapwing.codegen.expression import C_TYPES
 from lapwing.codegen.names import Names, PairNames
 from lapwing.loopnest.binding import typed as t
-from lapwing.tiling.transposed import COPIED_STEPS, ITEMSIZES, MARGIN, TRANSPOSED_LANES, Plane, Planes
-
-_WIDTH = 104
+from lapwing.tiling.transposed import BUFFER_LANES, COPIED_STEPS, ITEMSIZES, MARGIN, Plane, Planes, groups
 
 
 class Buffers:
@@ -17,7 +15,8 @@ class Buffers:
 
     def __init__(self, planes: Planes, names: Names, c: PairNames) -> None:
         self.planes, self.c, self._names = planes.planes, c, names
-        self._places = planes.places
+        self._all, self._places = planes, planes.places
+        self.sweeps, self.delay, self.shift = planes.sweeps, planes.delay, planes.shift
         self._buffers = [self._name(k, "steps") for k in range(len(self.planes))]
 
     def _name(self, number: int, suffix: str) -> str:
@@ -59,7 +58,7 @@ class Buffers:
     def declarations(self) -> Iterator[str]:
         """The buffers: rows of lanes, one for every step that is kept."""
         for number, plane in enumerate(self.planes):
-            size = f"{plane.kept_steps} * {_WIDTH}"
+            size = f"{self._all.kept_steps(number)} * {BUFFER_LANES}"
             yield f"{C_TYPES[plane.dtype]} {self._buffers[number]}[{size}] __attribute__((aligned(64)));"
 
     def first_elements(self, element: Callable[[t.Load], str]) -> Iterator[str]:
@@ -75,7 +74,8 @@ class Buffers:
         """Before the first group: the elements of earlier steps, and of later ones that the group does not copy itself."""
         for number, plane in enumerate(self.planes):
             first, last = plane.steps
-            for step in range(last - COPIED_STEPS * -(-(last - first) // COPIED_STEPS), last, COPIED_STEPS):
+            before = COPIED_STEPS * groups(last - first + self.shift * (self.sweeps - 1))
+            for step in range(last - before, last, COPIED_STEPS):
                 yield from self._copy(number, plane, str(step), row(plane), along, out=False)
 
     def copied_in(self, row: Callable[[Plane], str], along: int) -> Iterator[str]:
@@ -84,12 +84,24 @@ class Buffers:
             yield from self._copy(number, plane, _plus(self.c.group, plane.steps[1]), row(plane), along, out=False)
 
     def copied_out(self, row: Callable[[Plane], str], along: int) -> Iterator[str]:
-        """At the end of a group, and once more after the last: what was written by steps as far behind as those copied in are
-        ahead."""
+        """At the end of a group: what the last sweep has left behind."""
         for number, plane in enumerate(self.planes):
             if plane.written:
-                step = _plus(self.c.group, plane.steps[1] - COPIED_STEPS)
-                yield from self._copy(number, plane, step, row(plane), along, out=True)
+                yield from self._copy(number, plane, self._behind(plane), row(plane), along, out=True)
+
+    def copied_last(self, row: Callable[[Plane], str], along: int, beyond: str) -> Iterator[str]:
+        """After the last group: what is left of the steps before ``beyond``."""
+        c = self.c
+        for number, plane in enumerate(self.planes):
+            if plane.written:
+                yield f"for (int64_t {c.left} = {c.group}; {self._behind(plane, c.left)} < {beyond}; {c.left} += {COPIED_STEPS})"
+                for line in self._copy(number, plane, self._behind(plane, c.left), row(plane), along, out=True):
+                    yield f"    {line}"
+
+    def _behind(self, plane: Plane, group: str | None = None) -> str:
+        """The first of the steps that are copied out at the end of a group."""
+        last = plane.steps[1]
+        return _plus(group or self.c.group, last - COPIED_STEPS * groups(last + self.delay * (self.sweeps - 1)))
 
     def _copy(self, number: int, plane: Plane, step: str, row: str, along: int, out: bool) -> Iterator[str]:
         c, first = self.c, self._name(number, "first")
@@ -102,17 +114,18 @@ class Buffers:
                 f"lw_copy_steps_{ITEMSIZES[plane.dtype]}({kept}, {first}, {row}, {along}, {step}, {ends}, {direction});"
             )
 
+        first_lane = c.above if self.sweeps > 1 else "0"
         if out:
-            yield call(("0", c.lanes), ("0", c.width))
+            yield call((first_lane, c.lanes), ("0", c.width))
             return
         (above, below), (before, beyond) = plane.lanes, plane.positions
         everything = (str(before), _plus(c.width, beyond))
         if plane.reads_old:
-            yield call((str(above), _plus(c.lanes, below)), everything)
+            yield call((_plus(first_lane, above), _plus(c.lanes, below)), everything)
             return
         # Of the block's own rows only what lies before the first position and beyond the last.
-        if above:
-            yield call((str(above), "0"), everything)
+        if above or self.sweeps > 1:
+            yield call((_plus(first_lane, above), "0"), everything)
         if before:
             yield call(("0", c.lanes), (str(before), "0"))
         if beyond:
@@ -122,7 +135,7 @@ class Buffers:
         """Where lane 0 of a step is kept. Those of steps that are copied at once follow one another."""
         later = plane.steps[1]
         index = step.removesuffix(f" + {later}") if later and step.endswith(f" + {later}") else _plus(step, -later)
-        return f"{self._buffers[number]} + (({index}) & {plane.kept_steps - 1}) * {_WIDTH} + {MARGIN}"
+        return f"{self._buffers[number]} + (({index}) & {self._all.kept_steps(number) - 1}) * {BUFFER_LANES} + {MARGIN}"
 
     def at_step(self) -> Iterator[str]:
         """Pointers to lane 0 of the steps that the loop body uses."""

@@ -68,8 +68,10 @@ class PreparedRun:
                 if written:
                     self._written[position] = written_boxes(bound, array.name, block)
             places[array.name] = place
-        self._options = native.Options(slice_seconds=1.0)
         self._runner = runner_of(tiled, plan, 0, library, places)
+        # What a sweep is cut into follows one another: only whole sweeps can share what they copy.
+        together = plan.inner.form.sweeps if self._runner.program.c.steps == 1 else 1
+        self._options = native.Options(slice_seconds=1.0, sweeps_together=together)
         self._runner.workspace.arrays.clear()
         if copied_bytes > KEPT_BYTES:
             self._copies = dict.fromkeys(self._copies)

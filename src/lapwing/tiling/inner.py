@@ -32,12 +32,14 @@ class InnerForm:
     """``order``: the space loops by position, the innermost last. ``lanes``: rows that advance together, each one step
     behind the row above; 1 is the plain loop. ``independent``: whether no dependence joins iterations of the innermost
     loop, which with lanes are those of one step. ``transposed``: whether what a step needs of many rows is copied into buffers
-    in which it lies side by side (``tiling.transposed``)."""
+    in which it lies side by side (``tiling.transposed``); ``sweeps``: how many in a row then share what is copied, where one rank
+    does all of the nest."""
 
     order: tuple[int, ...]
     lanes: int
     independent: bool
     transposed: bool = False
+    sweeps: int = 1
 
     def describe(self, loops: Sequence[str]) -> str:
         """In words; ``loops`` are the names of the space loops."""
@@ -59,9 +61,19 @@ def legal_forms(bound: BoundNest, dependences: Sequence[Dependence]) -> tuple[In
         for lanes in (1, FEW_LANES, MOST_LANES) if takes_lanes else (1,):
             if is_legal(order, lanes, vectors):
                 found.append(InnerForm(order, lanes, independent=lanes > 1 or not chained))
-        if takes_lanes and is_legal(order, TRANSPOSED_LANES, vectors) and planes_of(bound, order) is not None:
-            found.append(InnerForm(order, TRANSPOSED_LANES, independent=True, transposed=True))
+        if takes_lanes and is_legal(order, TRANSPOSED_LANES, vectors):
+            planes = planes_of(bound, order)
+            if planes is not None:
+                found.append(InnerForm(order, TRANSPOSED_LANES, True, transposed=True, sweeps=planes.sweeps))
     return tuple(found)
+
+
+def sweeps_to_join(bound: BoundNest) -> int:
+    """How many sweeps follow one another in a nest with one sweep loop; 1 for others."""
+    if bound.nest.sweep_depth != 1:
+        return 1
+    low, high = bound.domain.box[0]
+    return max(1, high - low)
 
 
 def usual_lanes(bound: BoundNest) -> int:

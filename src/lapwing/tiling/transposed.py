@@ -21,7 +21,9 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 TRANSPOSED_LANES = 64
 COPIED_STEPS = 8  # LW_STEPS of transposed.h
 MARGIN = 16  # lanes beside those of a block that a buffer has room for
+BUFFER_LANES = TRANSPOSED_LANES + 2 * MARGIN + 8  # LW_WIDTH: no power of two, by which steps would share cache sets
 _MOST_BYTES = 1 << 18  # of all buffers, which lie on the stack
+_SWEEPS, _FEWEST_SWEEPS = 8, 2  # together, where the buffers are no larger for it
 ITEMSIZES = {
     "float64": 8, "int64": 8, "complex64": 8, "float32": 4, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1
 }  # fmt: skip
@@ -67,24 +69,38 @@ class Plane:
         along = [w for _, w in (*self.offsets, (0, 0))]
         return min(along), max(along)
 
-    @property
-    def kept_steps(self) -> int:
-        """How many steps a buffer holds: those wanted while as many as are copied at once are computed, and those that were
-        written and are not yet copied out; a power of two."""
+    def kept_steps(self, sweeps: int, delay: int, shift: int) -> int:
+        """How many steps a buffer holds, a power of two: those wanted while as many as are copied at once are computed in so
+        many sweeps, those that were written and are not yet copied out, and those before a block's first group."""
         first, last = self.steps
-        return 1 << (COPIED_STEPS + max(COPIED_STEPS if self.written else 0, last - first) - 1).bit_length()
+        wanted = COPIED_STEPS + last - first + delay * (sweeps - 1)
+        behind = COPIED_STEPS * (1 + groups(last + delay * (sweeps - 1))) if self.written else 0
+        before = COPIED_STEPS * (1 + groups(last - first + shift * (sweeps - 1)))
+        return 1 << (max(wanted, behind, before) - 1).bit_length()
 
-    @property
-    def buffer_bytes(self) -> int:
-        return self.kept_steps * (TRANSPOSED_LANES + 2 * MARGIN) * ITEMSIZES[self.dtype]
+
+def groups(steps: int) -> int:
+    """The groups of steps copied at once that so many steps take."""
+    return -(-steps // COPIED_STEPS)
 
 
 @dataclass(frozen=True)
 class Planes:
-    """All that a nest copies: of every access the plane it is of, by position, and how far from the lane's own element."""
+    """All that a nest copies: of every access the plane it is of, by position, and how far from the lane's own element.
+
+    ``sweeps``: how many may be computed together, each ``delay`` steps behind the one before and on rows ``shift`` further up:
+    elements are copied once for all of them (time skewing).
+    """
 
     planes: tuple[Plane, ...]
     places: dict[t.Load, tuple[int, Offset]] = field(hash=False)
+    delay: int
+    shift: int
+    sweeps: int
+
+    def kept_steps(self, number: int) -> int:
+        """How many steps the buffer of a plane holds."""
+        return self.planes[number].kept_steps(self.sweeps, self.delay, self.shift)
 
 
 def planes_of(bound: BoundNest, order: Sequence[int]) -> Planes | None:
@@ -148,10 +164,29 @@ class _Reader:
             places.update({load: (len(planes), o) for (load, _), o in zip(accesses, offsets, strict=True)})
             old = not is_written or self._keeps_old(array) or any(o >= (0, 0) for o in self._read(array, places))
             planes.append(Plane(reference, tuple(dict.fromkeys(offsets)), is_written, old))
-        fits = planes and sum(plane.buffer_bytes for plane in planes) <= _MOST_BYTES
-        near = all(-MARGIN <= end <= MARGIN for plane in planes for end in plane.lanes)
-        near = near and all(plane.steps[1] <= COPIED_STEPS for plane in planes)
-        return Planes(tuple(planes), places) if fits and near and len(written) else None
+        if not written:
+            return None
+        shift = max(abs(end) for plane in planes if plane.written for end in plane.lanes)
+        delay = max(shift, *(abs(end) for plane in planes if plane.written for end in plane.steps), 1)
+        together = _SWEEPS if self._may_join_sweeps(planes) else 1
+        for sweeps in (*range(together, _FEWEST_SWEEPS, -1), 1):
+            kept = [plane.kept_steps(sweeps, delay, shift) for plane in planes]
+            size = sum(k * BUFFER_LANES * ITEMSIZES[plane.dtype] for k, plane in zip(kept, planes, strict=True))
+            reach = max(abs(end) for plane in planes for end in plane.lanes) + shift * (sweeps - 1)
+            alone = [max(2 * COPIED_STEPS, plane.kept_steps(1, delay, shift)) for plane in planes]
+            small = sweeps == 1 or all(k <= one for k, one in zip(kept, alone, strict=True))
+            if reach <= MARGIN and size <= _MOST_BYTES and small:
+                return Planes(tuple(planes), places, delay, shift, sweeps)
+        return None
+
+    def _may_join_sweeps(self, planes: Sequence[Plane]) -> bool:
+        """Whether a sweep is the two innermost loops alone, and no plane another one in every sweep."""
+        nest = self.bound.nest
+        if nest.sweep_depth != 1 or len(nest.space_loops) != 2:
+            return False
+        index = nest.sweep_loops[0].name
+        subscripts = (s for plane in planes for s in plane.reference.subscripts)
+        return not any(isinstance(s, t.AffineSubscript) and index in s.affine.names for s in subscripts)
 
     @cached_property
     def _stores(self) -> list[tuple[t.TypedStore, bool]]:

@@ -189,6 +189,7 @@ class Options(ctypes.Structure):
         *((name, ctypes.c_double) for name in ("slice_seconds", "clock_offset", "patience_seconds", "grace_seconds")),
         ("interrupts", ctypes.c_int64),
         ("disk", ctypes.POINTER(Disk)),
+        ("sweeps_together", ctypes.c_int64),
     ]
 
 

@@ -244,6 +244,9 @@ typedef struct lw_options {
     double grace_seconds;    /* for the other ranks to come to their end after this one has met an error of the loop */
     int64_t interrupts;  /* whether SIGINT ends a run in the process's main thread at once: LW_STOPPED, or LW_FAILED */
     const lw_disk *disk; /* null where all is in memory */
+    /* How many sweeps in a row are computed by one call of a module: of a program with one phase, one step a sweep, no
+     * messages and nothing on disk, whose module takes boxes of so many. 0 and 1: each by itself. */
+    int64_t sweeps_together;
 } lw_options;
 
 typedef enum lw_status { LW_DONE = 0, LW_TRAPPED = 1, LW_STOPPED = 2, LW_FAILED = 3 } lw_status;

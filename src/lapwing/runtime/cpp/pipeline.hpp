@@ -20,9 +20,10 @@ namespace lapwing {
 class Pipeline {
 public:
     Pipeline(const lw_program &program, const lw_module *modules, lw_tile *tiles, const Courier &courier,
-             Progress &progress, Storage &storage, Trace &trace, lw_progress report, double grace_seconds)
+             Progress &progress, Storage &storage, Trace &trace, lw_progress report, double grace_seconds,
+             std::int64_t together)
         : program_(program), modules_(modules), tiles_(tiles), courier_(courier), progress_(progress),
-          storage_(storage), trace_(trace), report_(report), grace_seconds_(grace_seconds) {}
+          storage_(storage), trace_(trace), report_(report), grace_seconds_(grace_seconds), together_(together) {}
 
     // slice_seconds is how long to compute between two polls; a dry run computes nothing.
     //
@@ -64,6 +65,8 @@ public:
             exposed_until_last = trace_.times().exposed;
             progress_.after_step(at);
             storage_.release(at, trace_);
+            // Those computed with this one have been done.
+            for (std::int64_t k = 1; k < together_ && at.sweep + 1 < program_.sweeps; ++k, ++done_) order.advance(at);
             end_of_all = at;
         }
         progress_.finish(end_of_all);
@@ -112,11 +115,12 @@ private:
 
     int compute(Position at, Slicer &slicer, bool dry) {
         lw_tile &tile = tiles_[at.phase];
-        const lw_box box = courier_.in_sweep(at.phase, program_.step_boxes[at.step], at.sweep);
+        lw_box box = courier_.in_sweep(at.phase, program_.step_boxes[at.step], at.sweep);
+        if (together_ > 1) box.hi[0] = box.lo[0] + std::min(together_, program_.sweeps - at.sweep);
         const double begin = trace_.mark();
         double seconds = 0;
         bool goes_on = true;
-        slicer.run(box, [&](const lw_box &slice) {
+        const auto compute_slice = [&](const lw_box &slice) {
             dawdle();
             if (!dry) compute_until_interrupted(modules_[at.phase], &tile, &slice);
             spend_computing(slicer.volume(slice));
@@ -125,7 +129,12 @@ private:
             if (progress_.slices_steps()) slicer.note_pause(progress_.between_slices(at));
             goes_on = tile.trap == 0 && !stop_requested();
             return goes_on && !passes_on_ ? spent : Slicer::stop;
-        });
+        };
+        if (together_ > 1) {
+            compute_slice(box); // sweeps depend on each other across the edges of slices
+        } else {
+            slicer.run(box, compute_slice);
+        }
         trace_.record(LW_COMPUTE, {at}, begin, trace_.mark(), seconds, 0);
         if (tile.trap != 0) {
             tile.trap_sweep = at.sweep;
@@ -158,6 +167,7 @@ private:
     Trace &trace_;
     lw_progress report_;
     double grace_seconds_;
+    std::int64_t together_; // sweeps that a module computes at once
     std::int64_t done_ = 0; // steps
     double next_report_ = 0, trapped_at_ = 0, slept_ = 0;
     bool trapped_ = false;                                                  // here Python would raise

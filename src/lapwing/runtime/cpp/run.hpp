@@ -1,6 +1,7 @@
 // One run of a program with a given transport and progress: what the MPI and the serial build have in common.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "pipeline.hpp"
@@ -44,7 +45,8 @@ private:
         if (options.interrupts != 0 && report != nullptr && report(0, program.sweeps * program.steps) == LW_STOP) {
             return LW_STOPPED;
         }
-        Pipeline pipeline(program, modules, tiles, courier, progress, storage, trace, report, options.grace_seconds);
+        Pipeline pipeline(program, modules, tiles, courier, progress, storage, trace, report, options.grace_seconds,
+                          std::max<std::int64_t>(1, options.sweeps_together));
         const int status = pipeline.run(options.slice_seconds, options.dry != 0);
         trace.copy_to(kept);
         times = trace.times();
