@@ -157,9 +157,11 @@ LW_INLINE void LW_NAME(lw_part_of_square)(LW_ELEMENT *steps, LW_ELEMENT *first, 
 /* Copies the elements of LW_STEPS steps, of those in some lanes the ones at positions `low` to `high` along their rows.
  *
  * buffer: where lane 0 of the first step is kept; array: the element of lane 0 at position 0; row: leads from a lane's
- * row to that of the next; along: 1, or -1 where positions go down in memory; out: from the buffer to the array. */
+ * row to that of the next; along: 1, or -1 where positions go down in memory; out: from the buffer to the array;
+ * fetch: what lies ahead along the rows. */
 LW_INLINE void LW_NAME(lw_copy_steps)(void *buffer, void *array, int64_t row, int64_t along, int64_t step,
-                                      int64_t low_lane, int64_t high_lane, int64_t low, int64_t high, bool out) {
+                                      int64_t low_lane, int64_t high_lane, int64_t low, int64_t high, bool out,
+                                      bool fetch) {
     LW_ELEMENT *const steps = buffer, *const first = array;
     int64_t lane = low_lane;
     for (; lane < lw_min_i64(0, high_lane); ++lane)
@@ -181,8 +183,13 @@ LW_INLINE void LW_NAME(lw_copy_steps)(void *buffer, void *array, int64_t row, in
             else
                 LW_NAME(lw_square_in)(kept, there, next, along);
         }
-        if (!out && whole)
-            for (int i = 0; i < LW_SIDE; ++i) __builtin_prefetch(here + i * next + along * LW_AHEAD / LW_BYTES, 0, 2);
+        for (int i = 0; i < LW_SIDE && whole && fetch; ++i) {
+            const LW_ELEMENT *const later = here + i * next + along * LW_AHEAD / LW_BYTES;
+            if (out)
+                __builtin_prefetch(later, 1);
+            else
+                __builtin_prefetch(later, 0, 2);
+        }
     }
 #endif
     for (; lane < high_lane; ++lane)

@@ -109,10 +109,9 @@ class Buffers:
 
         def call(lanes: tuple[str, str], positions: tuple[str, str]) -> str:
             ends = ", ".join((*lanes, *positions))
-            direction = "true" if out else "false"
-            return (
-                f"lw_copy_steps_{ITEMSIZES[plane.dtype]}({kept}, {first}, {row}, {along}, {step}, {ends}, {direction});"
-            )
+            # Rows that are copied in have been fetched when they are copied out.
+            flags = f"true, {'false' if plane.reads_old else 'true'}" if out else "false, true"
+            return f"lw_copy_steps_{ITEMSIZES[plane.dtype]}({kept}, {first}, {row}, {along}, {step}, {ends}, {flags});"
 
         first_lane = c.above if self.sweeps > 1 else "0"
         if out:

@@ -166,7 +166,7 @@ class Plan:
         lines += [f"  skewed       {text}" for text in self._skew_texts()]
         if self.sweep_loops:
             exchanged = "; old values exchanged between them" if self._exchanges_old_values() else ""
-            lines.append(f"  sweeps       {', '.join(self.sweep_loops)}, in order{exchanged}")
+            lines.append(f"  sweeps       {', '.join(self.sweep_loops)}, in order{exchanged}{self._joined_text()}")
         lines.append(f"  pipelined    {self.mapping_loop}, {self._tiles_text()}")
         lines.append(f"  inner form   {self.inner.describe(self.space_loops)}")
         lines.append(f"  grid         {self._grid_text()}")
@@ -255,6 +255,10 @@ class Plan:
                 why = f"the {against.kind} dependence {list(against.vector)} points backwards along {name}"
                 texts.append(f"{self._coordinate(k)}: {why}")
         return texts
+
+    def _joined_text(self) -> str:
+        sweeps = self.inner.form.sweeps
+        return f"; up to {sweeps} on what is copied once" if sweeps > 1 and self.ranks == self.steps == 1 else ""
 
     def _exchanges_old_values(self) -> bool:
         """Whether a rank needs values that a later one wrote in the sweep before."""
