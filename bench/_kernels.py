@@ -195,6 +195,53 @@ def cells(n: int, states: int = 2) -> np.ndarray:
 
 
 # The kernels that were slow, then others that nothing was written for. Sizes are chosen to take some ten milliseconds.
+@lw.nest
+def gauss_seidel(u, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1])
+
+
+@lw.nest
+def poisson(u, f, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1] - f[i, j])
+
+
+@lw.nest
+def smith_waterman(h, a, b):
+    best = 0
+    for i in range(1, h.shape[0]):
+        for j in range(1, h.shape[1]):
+            same = 2 if a[i - 1] == b[j - 1] else -1
+            h[i, j] = max(0, h[i - 1, j - 1] + same, h[i - 1, j] - 1, h[i, j - 1] - 1)
+            best = max(best, h[i, j])
+    return best
+
+
+@lw.nest
+def gotoh(h, e, f, a, b):
+    for i in range(1, h.shape[0]):
+        for j in range(1, h.shape[1]):
+            e[i, j] = max(e[i, j - 1] - 1, h[i, j - 1] - 4)
+            f[i, j] = max(f[i - 1, j] - 1, h[i - 1, j] - 4)
+            h[i, j] = max(0, h[i - 1, j - 1] + (3 if a[i - 1] == b[j - 1] else -2), e[i, j], f[i, j])
+
+
+@lw.nest
+def eikonal(u, h):
+    for i in range(1, u.shape[0] - 1):
+        for j in range(1, u.shape[1] - 1):
+            a = min(u[i - 1, j], u[i + 1, j])
+            b = min(u[i, j - 1], u[i, j + 1])
+            d = abs(a - b)
+            x = min(a, b) + h if d >= h else 0.5 * (a + b + np.sqrt(2.0 * h * h - d * d))
+            u[i, j] = min(u[i, j], x)
+
+
 KERNELS: dict[str, tuple[lw.Nest, int, Callable[[int], dict[str, Any]]]] = {
     "Levenshtein": (levenshtein, 3000, lambda n: dict(d=distances(n), a=letters(n), b=letters(n))),
     "Levenshtein, int64": (levenshtein, 3000, lambda n: dict(d=distances(n, np.int64), a=letters(n), b=letters(n))),
@@ -225,5 +272,13 @@ KERNELS: dict[str, tuple[lw.Nest, int, Callable[[int], dict[str, Any]]]] = {
     "recurrence": (recurrence, 3000000, lambda n: dict(y=floats(n), x=floats(n), a=0.5)),
     "9-point sweep": (nine_point_sweep, 1500, lambda n: dict(u=floats(n, n))),
     "cheapest path": (cheapest_path, 2000, lambda n: dict(cost=floats(n, n), step=floats(n, n))),
+    "Gauss–Seidel, 450": (gauss_seidel, 450, lambda n: dict(u=floats(n, n), sweeps=64)),
+    "Gauss–Seidel, 4096": (gauss_seidel, 4096, lambda n: dict(u=floats(n, n), sweeps=8)),
+    "Poisson, 320": (poisson, 320, lambda n: dict(u=floats(n, n), f=floats(n, n), sweeps=64)),
+    "Poisson, 4096": (poisson, 4096, lambda n: dict(u=floats(n, n), f=floats(n, n), sweeps=8)),
+    "Smith–Waterman, 700": (smith_waterman, 700, lambda n: dict(h=distances(n) * 0, a=letters(n), b=letters(n))),
+    "Smith–Waterman": (smith_waterman, 3000, lambda n: dict(h=distances(n) * 0, a=letters(n), b=letters(n))),
+    "affine gaps": (gotoh, 1500, lambda n: {k: distances(n) * 0 for k in "hef"} | dict(a=letters(n), b=letters(n))),
+    "eikonal": (eikonal, 1500, lambda n: dict(u=floats(n, n), h=0.01)),
 }  # fmt: skip
 SOLVE = ("x", "b", "west", "south", "below", "diagonal")

@@ -323,8 +323,15 @@ def test_plan_as_text() -> None:
 def test_old_values_are_told_of_where_they_are_exchanged() -> None:
     exchanged = "; old values exchanged between them"
     assert f"  sweeps       t, in order{exchanged}\n" in str(gauss_seidel.plan(of_shape(66, 66), 9, ranks=2))
-    for plan in (gauss_seidel.plan(of_shape(66, 66), 9), upwind.using(grid=(2,)).plan(of_shape(66, 66), 9, ranks=2)):
+    for plan in (gauss_seidel.plan(of_shape(66, 66), 3), upwind.using(grid=(2,)).plan(of_shape(66, 66), 9, ranks=2)):
         assert "  sweeps       t, in order\n" in str(plan)
+
+
+def test_sweeps_that_share_what_is_copied_are_told_of() -> None:
+    text = str(gauss_seidel.plan(of_shape(66, 66), 9))
+    assert "  sweeps       t, in order; up to 7 on what is copied once\n" in text
+    assert "  inner form   lanes of 64, transposed: along j each point waits about 16 cycles" in text
+    assert "copied" not in str(gauss_seidel.plan(of_shape(66, 66), 9, ranks=2))
 
 
 def test_plan_along_time_as_text() -> None:

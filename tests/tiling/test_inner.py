@@ -264,7 +264,7 @@ def test_forms_are_measured_on_the_real_tiles(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("LAPWING_CACHE", str(tmp_path))
     nest, arguments = _called("gauss_seidel")
     before = arguments["u"].copy()
-    found = FormProber(*in_tiles(nest, arguments), 1, arguments).measure(Shape((37, 39), 0, 37), 0.01)
+    found = FormProber(*in_tiles(nest, arguments), 1, arguments=arguments).measure(Shape((37, 39), 0, 37), 0.01)
     assert len(found) == 4
     assert all(0 < seconds < 1e-3 for seconds in found.values())
     assert np.array_equal(arguments["u"], before), "the user's arrays are left alone"

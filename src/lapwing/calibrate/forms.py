@@ -26,12 +26,14 @@ Seconds = Mapping[InnerForm, float]  # per point
 class FormProber:
     """Compares the legal inner forms of one nest, in the coordinates that are cut into tiles.
 
-    together: so many processes at the same time, as the ranks of a node will be at work, because they share its memory.
+    together: so many processes at the same time, as the ranks of a node will be at work, because they share its memory. is_alone:
+    whether one rank does all of the nest, and several sweeps at once where the form can.
     """
 
     bound: BoundNest
     dependences: tuple[Dependence, ...]
     together: int
+    is_alone: bool = False
     arguments: Mapping[str, Any] | None = None
     announce: native.Announce = None
     _remembered: dict[Shape, Seconds] = field(default_factory=dict)
@@ -58,7 +60,13 @@ class FormProber:
 
         def alone(_: int) -> list[Probe]:
             return probe_forms(
-                self.bound, candidate, self.forms, budget_seconds, arguments=self.arguments, announce=self.announce
+                self.bound,
+                candidate,
+                self.forms,
+                budget_seconds,
+                most_sweeps=self._sweeps,
+                arguments=self.arguments,
+                announce=self.announce,
             )
 
         # The time is spent in C, with Python's lock released.
@@ -71,9 +79,14 @@ class FormProber:
         return seconds
 
     @cached_property
+    def _sweeps(self) -> int:
+        """The most sweeps that are done at once."""
+        most = max(form.sweeps for form in self.forms) if self.is_alone else 1
+        return min(most, sweeps_to_join(self.bound))
+
+    @cached_property
     def _path(self) -> Path:
-        sweeps = min(sweeps_to_join(self.bound), max(form.sweeps for form in self.forms))
-        joined = f"-{sweeps}-sweeps" if sweeps > 1 else ""
+        joined = f"-{self._sweeps}-sweeps" if self._sweeps > 1 else ""
         return remembered.path_of(f"{kernel_key(self.bound, self.dependences)}-{self.together}{joined}-forms")
 
     def _recall(self) -> None:

@@ -35,7 +35,7 @@ from lapwing.runtime.binding import native
 from lapwing.runtime.tuning import allowed_cpus
 from lapwing.runtime.workspace import Workspace
 from lapwing.tiling.faces import Faces, Message, faces_of, loop_offsets
-from lapwing.tiling.inner import InnerForm, sweeps_to_join
+from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.partition import Partition, Range, in_direction
 
 Candidate = tuple[tuple[int, ...], int | None, int]  # extents of a block, mapping loop (None: time), tile height
@@ -135,10 +135,12 @@ def probe_forms(
     forms: Sequence[InnerForm],
     budget_seconds: float,
     *,
+    most_sweeps: int = 1,
     arguments: Mapping[str, Any] | None = None,
     announce: native.Announce = None,
 ) -> list[Probe]:
-    """Measure inner forms of one candidate on this process, in turns on the same arrays; otherwise as ``probe``."""
+    """Measure inner forms of one candidate on this process, in turns on the same arrays; otherwise as ``probe``. Forms that can
+    do several sweeps at once do ``most_sweeps`` or fewer."""
     _check_not_empty(bound)
     block, mapping, tile = candidate
     _check_candidate(bound, block, mapping, tile)
@@ -149,7 +151,7 @@ def probe_forms(
         )
     wanted = [candidate] * len(forms)
     block = _cut_to_domain(bound, block)
-    sweeps = [form.sweeps for form in forms]
+    sweeps = [min(form.sweeps, most_sweeps) for form in forms]
     bench = _Bench(bound, libraries, block, wanted, arguments or {}, budget_seconds, False, announce, sweeps)
     return bench.measure(0.0)
 
@@ -195,7 +197,7 @@ def outer_cache_bytes() -> int:
 class _Bench:
     """Candidates of one block and mapping loop: its arrays, and the calls of every candidate's steps.
 
-    libraries: the tile of every candidate. sweeps: how many each computes together where a step is all of a sweep.
+    libraries: the tile of every candidate. sweeps: how many each computes at once.
     """
 
     def __init__(
@@ -264,10 +266,10 @@ class _Walk:
         # A lower tile at the end is no step like the others.
         self.steps = [s for s in steps if _volume(s) == _volume(steps[0])]
         self._points = _points_of_steps(own)[: len(self.steps)]
-        self._sweeps = min(sweeps, sweeps_to_join(bound)) if list(block) == whole and len(steps) == 1 else 1
-        if self._sweeps > 1:
+        self._sweeps = sweeps
+        if sweeps > 1:
             ((first, _),) = self._sweep
-            self._sweep = ((first, first + self._sweeps),)
+            self._sweep = ((first, first + sweeps),)
         self._cuts, self._arrays = cuts, arrays
         self._copies: dict[int, list[_Copy]] = {}  # by step, as they are needed
         self._at = 0

@@ -259,11 +259,14 @@ class _TileWriter(ModuleWriter):
 
         last, beyond, first_lane, lane_beyond = f"{c.width} + {c.lanes} - 1", "", "0", c.lanes
         if buffers.sweeps > 1:
-            rest = f" * ({c.sweeps} - 1)"
-            beyond = f" + {buffers.delay}{rest}"
-            lines.add(f"const int64_t {c.above} = {c.block} == {self._bounds(v).low} ? 0 : -{buffers.shift}{rest};")
+            beyond = f" + {_times(buffers.delay, f'({c.sweeps} - 1)')}"
+            rest = _times(buffers.shift, f"({c.sweeps} - 1)")
+            lines.add(
+                "/* The lanes that each sweep leaves to the block below, and those that the block above has left. */"
+            )
             lines.add(f"const int64_t {c.below} = {c.block} + {self.lanes} < {high} ? {buffers.shift} : 0;")
-            first_lane = f"lw_max_i64({c.above}, -{buffers.shift} * {c.sweep})"
+            lines.add(f"const int64_t {c.above} = {c.block} == {self._bounds(v).low} ? 0 : -{rest};")
+            first_lane = f"lw_max_i64({c.above}, -{_times(buffers.shift, c.sweep)})"
             lane_beyond = f"{c.lanes} - {c.below} * {c.sweep}"
         lines.add(*buffers.copied_before(row_of, along))
         lines.add(f"int64_t {c.group} = 0;")
@@ -274,7 +277,7 @@ class _TileWriter(ModuleWriter):
         lines.open(f"for (int64_t {clock} = {c.group}; {clock} < {c.end}; ++{clock}) {{")
         if buffers.sweeps > 1:
             lines.open(f"for (int64_t {c.sweep} = 0; {c.sweep} < {c.sweeps}; ++{c.sweep}) {{")
-            lines.add(f"const int64_t {c.step} = {clock} - {buffers.delay} * {c.sweep};")
+            lines.add(f"const int64_t {c.step} = {clock} - {_times(buffers.delay, c.sweep)};")
             self._indices_of(lines, ((0, f"box->lo[0] + {c.sweep}"),), statement)
         lines.add(*buffers.at_step())
         lines.add(f"const int64_t {c.starts} = lw_max_i64({first_lane}, {c.step} - {c.width} + 1);")
@@ -523,6 +526,10 @@ def _is_expensive(node: t.Typed) -> bool:
 
 def _varies(node: t.Typed) -> bool:
     return any(isinstance(part, t.Load | t.Local | t.Index) for part in t.walk(node))
+
+
+def _times(factor: int, text: str) -> str:
+    return text if factor == 1 else f"{factor} * {text}"
 
 
 def _plus(text: str, constant: int) -> str:

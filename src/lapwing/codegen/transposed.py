@@ -57,6 +57,7 @@ class Buffers:
 
     def declarations(self) -> Iterator[str]:
         """The buffers: rows of lanes, one for every step that is kept."""
+        yield "/* Of every step kept the lanes side by side: lane l is at position step - l of row block + l. */"
         for number, plane in enumerate(self.planes):
             size = f"{self._all.kept_steps(number)} * {BUFFER_LANES}"
             yield f"{C_TYPES[plane.dtype]} {self._buffers[number]}[{size}] __attribute__((aligned(64)));"
@@ -76,36 +77,38 @@ class Buffers:
             first, last = plane.steps
             before = COPIED_STEPS * groups(last - first + self.shift * (self.sweeps - 1))
             for step in range(last - before, last, COPIED_STEPS):
-                yield from self._copy(number, plane, str(step), row(plane), along, out=False)
+                yield from self._copy(number, plane, "", step, row(plane), along, out=False)
 
     def copied_in(self, row: Callable[[Plane], str], along: int) -> Iterator[str]:
         """At the beginning of a group: the elements of its steps, as far ahead as they are wanted."""
         for number, plane in enumerate(self.planes):
-            yield from self._copy(number, plane, _plus(self.c.group, plane.steps[1]), row(plane), along, out=False)
+            yield from self._copy(number, plane, self.c.group, plane.steps[1], row(plane), along, out=False)
 
     def copied_out(self, row: Callable[[Plane], str], along: int) -> Iterator[str]:
         """At the end of a group: what the last sweep has left behind."""
         for number, plane in enumerate(self.planes):
             if plane.written:
-                yield from self._copy(number, plane, self._behind(plane), row(plane), along, out=True)
+                yield from self._copy(number, plane, self.c.group, self._behind(plane), row(plane), along, out=True)
 
     def copied_last(self, row: Callable[[Plane], str], along: int, beyond: str) -> Iterator[str]:
         """After the last group: what is left of the steps before ``beyond``."""
         c = self.c
         for number, plane in enumerate(self.planes):
             if plane.written:
-                yield f"for (int64_t {c.left} = {c.group}; {self._behind(plane, c.left)} < {beyond}; {c.left} += {COPIED_STEPS})"
-                for line in self._copy(number, plane, self._behind(plane, c.left), row(plane), along, out=True):
+                step = _plus(c.left, self._behind(plane))
+                yield f"for (int64_t {c.left} = {c.group}; {step} < {beyond}; {c.left} += {COPIED_STEPS})"
+                for line in self._copy(number, plane, c.left, self._behind(plane), row(plane), along, out=True):
                     yield f"    {line}"
 
-    def _behind(self, plane: Plane, group: str | None = None) -> str:
-        """The first of the steps that are copied out at the end of a group."""
+    def _behind(self, plane: Plane) -> int:
+        """The first of the steps that are copied out at the end of a group, from the group's own first one."""
         last = plane.steps[1]
-        return _plus(group or self.c.group, last - COPIED_STEPS * groups(last + self.delay * (self.sweeps - 1)))
+        return last - COPIED_STEPS * groups(last + self.delay * (self.sweeps - 1))
 
-    def _copy(self, number: int, plane: Plane, step: str, row: str, along: int, out: bool) -> Iterator[str]:
+    def _copy(self, number: int, plane: Plane, group: str, more: int, row: str, along: int, out: bool) -> Iterator[str]:
+        """The copy of a group's steps, from the one that is ``more`` after ``group`` on."""
         c, first = self.c, self._name(number, "first")
-        kept = self._lane_0(number, plane, step)
+        kept, step = self._lane_0(number, plane, group, more), _plus(group, more)
 
         def call(lanes: tuple[str, str], positions: tuple[str, str]) -> str:
             ends = ", ".join((*lanes, *positions))
@@ -130,18 +133,18 @@ class Buffers:
         if beyond:
             yield call(("0", c.lanes), (c.width, everything[1]))
 
-    def _lane_0(self, number: int, plane: Plane, step: str) -> str:
+    def _lane_0(self, number: int, plane: Plane, step: str, more: int = 0) -> str:
         """Where lane 0 of a step is kept. Those of steps that are copied at once follow one another."""
-        later = plane.steps[1]
-        index = step.removesuffix(f" + {later}") if later and step.endswith(f" + {later}") else _plus(step, -later)
-        return f"{self._buffers[number]} + (({index}) & {self._all.kept_steps(number) - 1}) * {BUFFER_LANES} + {MARGIN}"
+        index = _plus(step, more - plane.steps[1])
+        index = f"({index})" if " " in index else index
+        return f"{self._buffers[number]} + ({index} & {self._all.kept_steps(number) - 1}) * {BUFFER_LANES} + {MARGIN}"
 
     def at_step(self) -> Iterator[str]:
         """Pointers to lane 0 of the steps that the loop body uses."""
         for number, plane in enumerate(self.planes):
             for step in self._steps(number):
                 const = "" if plane.written and step == 0 else "const "
-                here = self._lane_0(number, plane, _plus(self.c.step, step))
+                here = self._lane_0(number, plane, self.c.step, step)
                 yield f"{const}{C_TYPES[plane.dtype]} *const {self._at(number, step)} = {here};"
 
 
@@ -150,9 +153,9 @@ def _signed(number: int) -> str:
 
 
 def _plus(text: str, number: int) -> str:
-    """The C text of a sum, as short as can be."""
-    if number == 0:
-        return text
+    """The C text of a sum, as short as can be; no text stands for zero."""
     if text.lstrip("-").isdigit():
-        return str(int(text) + number)
-    return f"{text} {_signed(number)}"
+        text, number = "", int(text) + number
+    if not text:
+        return str(number)
+    return text if number == 0 else f"{text} {_signed(number)}"

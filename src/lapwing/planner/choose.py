@@ -118,7 +118,7 @@ def make_plan(
         dependences=found,
         steps=-(-length // tile),
         message_bytes=largest,
-        inner=choice_by_rule(bound, dependences),
+        inner=choice_by_rule(bound, dependences, is_alone=partition.ranks == 1),
         reasons=() if nest.is_sequential else tuple(reasons),
         notes=notes(bound),
         skew=skew,

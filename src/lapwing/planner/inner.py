@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.tiling.chains import chain_cycles, shortened
-from lapwing.tiling.inner import InnerForm, legal_forms, usual_lanes
+from lapwing.tiling.inner import InnerForm, legal_forms, sweeps_to_join, usual_lanes
 
 # With lanes a point takes one load and one store more, each from a row of its own: so many cycles, when all overlap.
 LANES_CYCLES = 8
+FEWEST_JOINED = 4  # sweeps for which rows are worth copying, whatever else they cost
 WORTHWHILE = 0.03  # another form than that by rule has to save this share of the time, which is more than noise
 
 
@@ -49,10 +50,10 @@ class InnerChoice:
         }
 
 
-def choice_by_rule(bound: BoundNest, dependences: Sequence[Dependence]) -> InnerChoice:
+def choice_by_rule(bound: BoundNest, dependences: Sequence[Dependence], is_alone: bool = False) -> InnerChoice:
     """The form to take where nothing was measured.
 
-    bound, dependences: in the coordinates that are cut into tiles.
+    bound, dependences: in the coordinates that are cut into tiles. is_alone: whether one rank does all of the nest.
     """
     forms = legal_forms(bound, dependences)
     rivals = len(forms) - 1
@@ -68,6 +69,10 @@ def choice_by_rule(bound: BoundNest, dependences: Sequence[Dependence]) -> Inner
     wanted = lanes if cycles > LANES_CYCLES else 1
     form = next((form for form in of_order if form.lanes == wanted), plain)
     rule = f"along {name} each point waits about {cycles} cycles for the one before it"
+    if is_alone and cycles > LANES_CYCLES:
+        together = sweeps_to_join(bound)
+        for transposed in (f for f in of_order if min(f.sweeps, together) >= FEWEST_JOINED):
+            return InnerChoice(transposed, f"{rule}, and sweeps share what is copied", rivals)
     if lanes == 1 and cycles > LANES_CYCLES and len(of_order) > 1:
         rule += ", but rows of so many arrays side by side are more than the prefetchers can follow"
     return InnerChoice(form, rule, rivals)

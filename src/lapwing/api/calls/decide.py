@@ -42,6 +42,7 @@ from lapwing.runtime.tuning import allowed_cpus
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.partition import Partition
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest
+from lapwing.tiling.transposed import TRANSPOSED_LANES
 
 # Measures tiles of the given shapes within some seconds, those already known as well if told so; gives all that is known.
 Measure = Callable[[Sequence[Shape], float, bool], Mapping[Shape, Sample]]
@@ -330,9 +331,7 @@ class Decider:
         by_rule = plan.inner
         if not self._may_measure or not by_rule.rivals:
             return by_rule
-        block = problem.block(Cut(plan.mapping, plan.partition.grid))
-        shape = Shape(block, plan.mapping, _probe_height(problem, plan, block))
-        return self._compared(by_rule, shape, may_measure)
+        return self._compared(by_rule, _probe_shape(problem, plan), may_measure)
 
     def _compared(self, by_rule: InnerChoice, shape: Shape, may_measure: bool) -> InnerChoice:
         if not self._may_measure or not by_rule.rivals:
@@ -368,7 +367,7 @@ class Decider:
 
     @cached_property
     def _form_prober(self) -> FormProber:
-        return FormProber(*self._tiled, self._together, self.arguments, say)
+        return FormProber(*self._tiled, self._together, self.ranks == 1, self.arguments, say)
 
     @property
     def _may_measure(self) -> bool:
@@ -405,11 +404,13 @@ def _low_slab(bound: BoundNest, plan: Plan) -> Shape:
     return replace(slab, tile=min(slab.tile, max(ROWS_TOGETHER, FORMS_POINTS // row_points)))
 
 
-def _probe_height(problem: Problem, plan: Plan, block: Sequence[int]) -> int:
-    """The height of tiles to compare inner forms on: that of the plan, or less where one rank has all in one tile."""
+def _probe_shape(problem: Problem, plan: Plan) -> Shape:
+    """The tiles to compare inner forms on: those of the plan, or parts of it where one rank has all in one tile, cut along the
+    outermost loop of the form taken by rule, so that rows stay whole."""
+    block = problem.block(Cut(plan.mapping, plan.partition.grid))
     if plan.mapping is None or plan.ranks > 1:
-        return plan.tile
-    length = block[plan.mapping]
-    wanted = FORMS_POINTS * length // math.prod(block)
-    shortest = SHORTEST_RUN if plan.mapping == len(block) - 1 else ROWS_TOGETHER
-    return min(length, max(shortest, problem.rounded(Cut(plan.mapping, plan.partition.grid), max(1, wanted))))
+        return Shape(block, plan.mapping, plan.tile)
+    outermost = plan.inner.form.order[0]
+    wanted = FORMS_POINTS * block[outermost] // math.prod(block)
+    shortest = {1: SHORTEST_RUN, 2: 2 * TRANSPOSED_LANES}.get(len(block), 1)
+    return Shape(block, outermost, min(block[outermost], max(shortest, wanted)))
