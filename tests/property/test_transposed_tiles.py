@@ -108,6 +108,29 @@ def interchanged(u, f):
             u[i, j] = u[i, j - 1] * 0.5 + f[i + 1, j] - u[i - 1, j]
 
 
+@lw.nest
+def bordered(u, f):
+    for i in range(u.shape[0]):
+        for j in range(u.shape[1]):
+            north = u[i - 1, j] if i > 0 else 0.0
+            west = u[i, j - 1] if j > 0 else 0.0
+            corner = u[i - 2, j - 2] if i > 1 and j > 1 else f[i, j]
+            u[i, j] = f[i, j] + 0.5 * north + 0.25 * west - 0.125 * corner
+
+
+@lw.nest
+def backwards(u, f, sweeps):
+    for t in range(sweeps):
+        for i in range(u.shape[0] - 1, -1, -1):
+            for j in range(u.shape[1] - 1, -1, -1):
+                if i < u.shape[0] - 1:
+                    u[i, j] -= 0.5 * u[i + 1, j]
+                if j < u.shape[1] - 1:
+                    u[i, j] -= 0.25 * u[i, j + 1]
+                if i > 2:
+                    u[i, j] += 0.125 * u[i - 3, j] * f[i - 1, j]
+
+
 def floats(*names: str) -> dict[str, str]:
     return dict.fromkeys(names, "float64") | {"sweeps": "sweeps"}
 
@@ -122,6 +145,8 @@ NESTS: dict[str, tuple[lw.Nest, dict[str, str]]] = {
     "affine_gaps": (affine_gaps, {"h": "int64", "e": "int64", "f": "int64", "a": "rows", "b": "columns"}),
     "guarded": (guarded, floats("u", "f")),
     "warped": (warped, {"d": "float64", "x": "row", "y": "column"}),
+    "bordered": (bordered, {"u": "float64", "f": "float64"}),
+    "backwards": (backwards, floats("u", "f")),
     "interchanged": (interchanged, {"u": "float64", "f": "float64"}),
 }
 

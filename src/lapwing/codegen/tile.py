@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
 
+from lapwing.affine.affine import Affine
 from lapwing.affine.scanning import LoopBounds
 from lapwing.codegen.bounds import tile_bounds
 from lapwing.codegen.expression import C_TYPES
@@ -244,7 +245,7 @@ class _TileWriter(ModuleWriter):
         lines.add(*buffers.first_declarations())
         lines.open("{")
         self._indices_of(lines, ((v, c.block), (w, c.begin)))
-        lines.add(*buffers.first_elements(self._element_in_array))
+        lines.add(*buffers.first_elements(self._element_in_array, lambda plane: self._inside(plane, v, w)))
         lines.close()
         private, lanes_kept = self._private_accumulators(), self.lanes + MARGIN
         for name, (c_type, start, _) in private.items():
@@ -323,9 +324,18 @@ class _TileWriter(ModuleWriter):
 
     def _row_stride(self, plane: Plane, loop: str) -> str:
         """The C name of the stride between the rows of a plane."""
-        subscripts = plane.reference.subscripts
-        (axis,) = (k for k, s in enumerate(subscripts) if isinstance(s, t.AffineSubscript) and loop in s.affine.names)
-        return self.stride(plane.array, axis)
+        return self.stride(plane.array, _axis_along(plane, loop)[0])
+
+    def _inside(self, plane: Plane, *loops: int) -> tuple[tuple[str, str], ...]:
+        """How far along each of the loops the elements of a plane lie inside their array, from the reference at the loops'
+        indices on, and where they do no more."""
+        found = []
+        for loop in (self.nest.loops[k] for k in loops):
+            axis, affine = _axis_along(plane, loop.name)
+            index, extent = self.affine(affine), self._extent(plane.array, axis)
+            ends = (f"-({index})", f"{extent} - ({index})")
+            found.append(ends if loop.step == 1 else (f"{index} - {extent} + 1", f"{index} + 1"))
+        return tuple(found)
 
     def _pair_names(self) -> PairNames:
         return PairNames(**{f.name: self.names.get(("pair", f.name), str(f.default)) for f in fields(PairNames)})
@@ -526,6 +536,14 @@ def _is_expensive(node: t.Typed) -> bool:
 
 def _varies(node: t.Typed) -> bool:
     return any(isinstance(part, t.Load | t.Local | t.Index) for part in t.walk(node))
+
+
+def _axis_along(plane: Plane, loop: str) -> tuple[int, Affine]:
+    """The axis of an array that a loop runs along in a plane, and its index there."""
+    for axis, subscript in enumerate(plane.reference.subscripts):
+        if isinstance(subscript, t.AffineSubscript) and loop in subscript.affine.names:
+            return axis, subscript.affine
+    raise AssertionError(f"no axis of {plane.array} along {loop}")
 
 
 def _times(factor: int, text: str) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 
 from lapwing.codegen.expression import C_TYPES
 from lapwing.codegen.names import Names, PairNames
 from lapwing.loopnest.binding import typed as t
 from lapwing.tiling.transposed import BUFFER_LANES, COPIED_STEPS, ITEMSIZES, MARGIN, Plane, Planes, groups
+
+_Range = tuple[str, str]
 
 
 class Buffers:
@@ -62,14 +65,26 @@ class Buffers:
             size = f"{self._all.kept_steps(number)} * {BUFFER_LANES}"
             yield f"{C_TYPES[plane.dtype]} {self._buffers[number]}[{size}] __attribute__((aligned(64)));"
 
-    def first_elements(self, element: Callable[[t.Load], str]) -> Iterator[str]:
-        """Of every plane the element of lane 0 at the first position; element: the C text of one at the loops' indices."""
+    def first_elements(
+        self, element: Callable[[t.Load], str], inside: Callable[[Plane], Sequence[_Range]]
+    ) -> Iterator[str]:
+        """Of every plane the element of lane 0 at the first position, and where it may be outside the array, which lanes and
+        positions are inside; C texts at the loops' indices."""
         for number, plane in enumerate(self.planes):
             yield f"{self._name(number, 'first')} = ({C_TYPES[plane.dtype]} *)&{element(plane.reference)};"
+            if plane.clipped:
+                ends = itertools.chain(*inside(plane))
+                yield from (f"{name} = {end};" for name, end in zip(self._ends(number), ends, strict=True))
 
     def first_declarations(self) -> Iterator[str]:
         for number, plane in enumerate(self.planes):
             yield f"{C_TYPES[plane.dtype]} *{self._name(number, 'first')};"
+            if plane.clipped:
+                yield f"int64_t {', '.join(self._ends(number))};"
+
+    def _ends(self, number: int) -> list[str]:
+        """The first lane inside the array and the first beyond, and the same of positions."""
+        return [self._name(number, suffix) for suffix in ("lanes_from", "lanes_until", "from", "until")]
 
     def copied_before(self, row: Callable[[Plane], str], along: int) -> Iterator[str]:
         """Before the first group: the elements of earlier steps, and of later ones that the group does not copy itself."""
@@ -110,8 +125,8 @@ class Buffers:
         c, first = self.c, self._name(number, "first")
         kept, step = self._lane_0(number, plane, group, more), _plus(group, more)
 
-        def call(lanes: tuple[str, str], positions: tuple[str, str]) -> str:
-            ends = ", ".join((*lanes, *positions))
+        def call(lanes: _Range, positions: _Range) -> str:
+            ends = ", ".join(self._clipped(number, (*lanes, *positions)))
             # Rows that are copied in have been fetched when they are copied out.
             flags = f"true, {'false' if plane.reads_old else 'true'}" if out else "false, true"
             return f"lw_copy_steps_{ITEMSIZES[plane.dtype]}({kept}, {first}, {row}, {along}, {step}, {ends}, {flags});"
@@ -132,6 +147,14 @@ class Buffers:
             yield call(("0", c.lanes), (str(before), "0"))
         if beyond:
             yield call(("0", c.lanes), (c.width, everything[1]))
+
+    def _clipped(self, number: int, ends: Sequence[str]) -> Iterator[str]:
+        """Lanes and positions from and until which there is something to copy."""
+        if not self.planes[number].clipped:
+            yield from ends
+            return
+        for end, inside, function in zip(ends, self._ends(number), ("max", "min", "max", "min"), strict=True):
+            yield f"lw_{function}_i64({end}, {inside})"
 
     def _lane_0(self, number: int, plane: Plane, step: str, more: int = 0) -> str:
         """Where lane 0 of a step is kept. Those of steps that are copied at once follow one another."""

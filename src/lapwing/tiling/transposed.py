@@ -36,12 +36,14 @@ _Key = tuple[Affine, ...]  # of a plane: the index along every axis, without off
 class Plane:
     """The elements of an array over the two innermost loops. ``reference``: the access whose elements lanes are at; ``offsets``:
     those of all accesses from there, in coordinates of the domain. ``written``: whether lanes store to their elements, and
-    ``reads_old`` whether anything asks for what those held before."""
+    ``reads_old`` whether anything asks for what those held before. ``clipped``: whether some are outside the array where
+    conditions do not hold, so that only those inside may be copied."""
 
     reference: t.Load
     offsets: tuple[Offset, ...]
     written: bool
     reads_old: bool
+    clipped: bool = False
 
     @property
     def array(self) -> str:
@@ -107,8 +109,7 @@ def planes_of(bound: BoundNest, order: Sequence[int]) -> Planes | None:
     """What a tile copies that goes through the space loops in this order, by position; None where the nest does not fit.
 
     That takes rows alike in a nest that is not skewed; straight statements, or conditions, that raise nothing; of arrays that are
-    written elements at constant offsets from a lane's own, all contiguous along the innermost loop and inside the array whatever
-    conditions say.
+    written elements at constant offsets from a lane's own, all contiguous along the innermost loop.
     """
     if len(order) < 2 or not _is_simple(bound):
         return None
@@ -162,8 +163,11 @@ class _Reader:
             if is_written and not all(map(_is_kept_apart, offsets)):
                 return None
             places.update({load: (len(planes), o) for (load, _), o in zip(accesses, offsets, strict=True)})
+            clipped = not all(
+                self._is_inside(load, axis) for load, _ in accesses for axis in range(len(load.subscripts))
+            )
             old = not is_written or self._keeps_old(array) or any(o >= (0, 0) for o in self._read(array, places))
-            planes.append(Plane(reference, tuple(dict.fromkeys(offsets)), is_written, old))
+            planes.append(Plane(reference, tuple(dict.fromkeys(offsets)), is_written, old, clipped))
         if not written:
             return None
         shift = max(abs(end) for plane in planes if plane.written for end in plane.lanes)
@@ -215,18 +219,20 @@ class _Reader:
                         yield places[node][1]
 
     def _place(self, load: t.Load) -> tuple[_Key, Offset] | None:
-        """The plane of an access, and where in it; None where it is not along rows of the innermost loop, or may be outside of
-        the array where conditions do not hold."""
+        """The plane of an access, and where in it; None where it is not along rows of the innermost loop, or where conditions
+        have to hold for there to be such a plane."""
         if load.dtype not in ITEMSIZES or not load.subscripts:
             return None
         others: list[Affine] = []
         offset = {}
         for axis, subscript in enumerate(load.subscripts):
-            if not isinstance(subscript, t.AffineSubscript) or subscript.wrap or not self._is_inside(load, axis):
+            if not isinstance(subscript, t.AffineSubscript) or subscript.wrap:
                 return None
             index = subscript.affine.substitute(self.bound.symbols)
             loops = index.names & {self.across.name, self.along.name}
             if not loops:
+                if not self._is_inside(load, axis):
+                    return None
                 others.append(index)
                 continue
             loop = self.across if self.across.name in loops else self.along
