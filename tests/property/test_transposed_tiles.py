@@ -131,6 +131,15 @@ def backwards(u, f, sweeps):
                     u[i, j] += 0.125 * u[i - 3, j] * f[i - 1, j]
 
 
+@lw.nest
+def relaxed(u, f, sweeps, h):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                new = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] - h**2 * f[i, j])
+                u[i, j] = (1 - 1 / h) * u[i, j] + new / h
+
+
 def floats(*names: str) -> dict[str, str]:
     return dict.fromkeys(names, "float64") | {"sweeps": "sweeps"}
 
@@ -147,6 +156,7 @@ NESTS: dict[str, tuple[lw.Nest, dict[str, str]]] = {
     "warped": (warped, {"d": "float64", "x": "row", "y": "column"}),
     "bordered": (bordered, {"u": "float64", "f": "float64"}),
     "backwards": (backwards, floats("u", "f")),
+    "relaxed": (relaxed, {**floats("u", "f"), "h": "number"}),
     "interchanged": (interchanged, {"u": "float64", "f": "float64"}),
 }
 
@@ -156,7 +166,9 @@ def arguments_of(name: str, shape: tuple[int, int], sweeps: int, seed: int, spec
     generator, (rows, columns) = np.random.default_rng(seed), shape
     made: dict[str, Any] = {}
     for parameter, kind in NESTS[name][1].items():
-        if kind == "sweeps":
+        if kind == "number":
+            made[parameter] = 0.75
+        elif kind == "sweeps":
             made[parameter] = sweeps
         elif kind in ("rows", "columns"):
             made[parameter] = generator.integers(0, 4, (rows if kind == "rows" else columns) - 1).astype(np.int8)

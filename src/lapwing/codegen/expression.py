@@ -46,10 +46,13 @@ class Printer:
         affine: Callable[[Affine], str],
     ) -> None:
         self.name, self.element, self.extent, self.affine = name, element, extent, affine
+        self.named: dict[t.Typed, str] = {}  # what is computed before the loops, by the C name it has
         self.placed: dict[t.Load, str] = {}  # elements that are kept elsewhere than in their arrays
         self.kept: dict[t.Load, str] = {}  # elements whose value just stored is still at hand, by the C name it has
 
     def print(self, node: t.Typed) -> str:
+        if node in self.named:
+            return self.named[node]
         match node:
             case t.Literal(dtype=dtype, value=value):
                 return literal(dtype, value)

@@ -6,20 +6,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 
 from lapwing.affine.affine import Affine
-from lapwing.codegen.expression import C_TYPES, loop_variable
+from lapwing.codegen.expression import C_TYPES, loop_variable, stripped
 from lapwing.codegen.statements import StatementWriter
 from lapwing.codegen.text import indented, mentions, wrapped
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
+from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.promotion import scalar_type
 from lapwing.loopnest.binding.scalars import scalar_places
 from lapwing.loopnest.binding.typed import children, numpy_loops, walk
+from lapwing.tiling.invariants import raising_invariants
 
 EXACT_WORDS = 72  # LW_EXACT_WORDS of support.h
 
 
 class ModuleWriter(StatementWriter):
     """Writes the parts of a C module for one bound nest."""
+
+    def __init__(self, bound: BoundNest) -> None:
+        super().__init__(bound)
+        # What is computed before the loops: its C name, and its text there.
+        self._invariants: list[tuple[t.Typed, str, str]] = []
+        for number, node in enumerate(raising_invariants(bound.body), 1):
+            name = self.names.get(("invariant", node), f"invariant_{number}")
+            self._invariants.append((node, name, self.printer.print(node)))
+        self.printer.named = {node: name for node, name, _ in self._invariants}
 
     # -- scalars and accumulators ------------------------------------------------------------------------------------
 
@@ -123,6 +134,33 @@ class ModuleWriter(StatementWriter):
         if self.bound.body.traps:
             yield "tile->trap = trap;"
 
+    # -- invariants --------------------------------------------------------------------------------------------------
+
+    def invariant_functions(self) -> Iterator[str]:
+        """A function for everything that is computed before the loops."""
+        for node, name, text in self._invariants:
+            scalars = self._scalars_in(text)
+            parameters = ", ".join([*(f"{self.scalar_c_type(s)} {self.scalar(s)}" for s in scalars), "int64_t *trap"])
+            yield f"LW_INLINE {C_TYPES[node.dtype]} {self._function(name)}({parameters}) {{"
+            yield from wrapped(f"    return {stripped(text)};")
+            yield "}"
+            yield ""
+
+    def invariants(self, body: str) -> Iterator[str]:
+        """Declarations of those that a body uses."""
+        for node, name, text in self._invariants:
+            if mentions(body, name):
+                arguments = ", ".join([*map(self.scalar, self._scalars_in(text)), "&trap"])
+                yield f"const {C_TYPES[node.dtype]} {name} = {self._function(name)}({arguments});"
+
+    def _function(self, invariant: str) -> str:
+        return self.names.get(("function of", invariant), f"{self.nest.name}_{invariant}")
+
+    def _scalars_in(self, text: str) -> list[str]:
+        return [name for name in self.scalar_names() if mentions(text, self.scalar(name))]
+
+    # -- the loop body -----------------------------------------------------------------------------------------------
+
     def point_function(self) -> Iterator[str]:
         """The loop body as a function of its own, so that every loop around it stays readable."""
         parameters = ", ".join(declared for declared, _ in self._point_parameters())
@@ -158,11 +196,14 @@ class ModuleWriter(StatementWriter):
             name = self.scalar(parameter)
             if mentions(body, name):
                 found.append((f"{self.scalar_c_type(parameter)} {name}", name))
+        for node, name, _ in self._invariants:
+            if mentions(body, name):
+                found.append((f"{C_TYPES[node.dtype]} {name}", name))
         for accumulator in self.bound.body.accumulators:
             name = self.accumulator(accumulator.name)
             c_type = "int64_t" if accumulator.exact_sum else C_TYPES[accumulator.dtype]
             found.append((f"{c_type} *{name}", name if accumulator.exact_sum else f"&{name}"))
-        if self.bound.body.traps:
+        if mentions(body, "trap"):
             found.append(("int64_t *trap", "&trap"))
         for loop in self.nest.loop_names:
             if mentions(body, self.index(loop)):

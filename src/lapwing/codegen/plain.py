@@ -32,13 +32,16 @@ def plain_source(bound: BoundNest) -> str:
     for level in range(depth - 1, -1, -1):
         loops.append("    " * level + "}")
     body = "\n".join(loops)
+    invariants = list(writer.invariants(body))
     lines = [
         *writer.heading("The plain loop."),
         "",
+        *writer.invariant_functions(),
         *writer.point_function(),
         "",
         "void lw_plain(lw_tile *tile, int64_t limit) {",
-        *indented(list(writer.declarations(body))),
+        *indented(list(writer.declarations(body + "\n".join(invariants)))),
+        *indented(invariants),
         *indented(loops),
         *indented(list(writer.write_back())),
         "}",

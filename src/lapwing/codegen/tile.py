@@ -32,6 +32,7 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.chains import shortened
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
+from lapwing.tiling.invariants import raises_alike
 from lapwing.tiling.transposed import COPIED_STEPS, MARGIN, Plane, planes_of
 
 
@@ -85,7 +86,16 @@ class _TileWriter(ModuleWriter):
 
     def source(self) -> str:
         headers = [] if self._buffers is None else [*self._buffers.headers()]
-        lines = [*self.heading("One tile."), *headers, "", *self.point_function(), "", *self._compute(), ""]
+        lines = [
+            *self.heading("One tile."),
+            *headers,
+            "",
+            *self.invariant_functions(),
+            *self.point_function(),
+            "",
+            *self._compute(),
+            "",
+        ]
         if self.bound.skew is None:
             lines += [
                 *self._copies(),
@@ -116,8 +126,10 @@ class _TileWriter(ModuleWriter):
         call = self.point_call()
         self._loops(lines, call)
         yield "void lw_tile_compute(lw_tile *tile, const lw_box *box) {"
-        declared = self.declarations(call + "\n".join(lines.texts))
-        for line in indented([*declared, *lines.texts, *self.write_back()]):
+        text = call + "\n".join(lines.texts)
+        invariants = list(self.invariants(text))
+        declared = self.declarations(text + "\n".join(invariants))
+        for line in indented([*declared, *invariants, *lines.texts, *self.write_back()]):
             yield from wrapped(line)
         yield "}"
 
@@ -379,7 +391,7 @@ class _TileWriter(ModuleWriter):
     def _vector_pragma(self) -> str:
         """Roots, divisions and small integers are worth vectorising whatever gcc's cost model says of strided rows."""
         body = self.bound.body
-        plain = body.is_straight and not body.traps and not any(a.is_shared for a in body.accumulators)
+        plain = body.is_straight and raises_alike(body) and not any(a.is_shared for a in body.accumulators)
         stores = [s for s in body.simple if isinstance(s, t.TypedStore)]
         small = all(s.target.dtype in ("int64", "int32", "int16", "int8", "uint8") for s in stores)
         expensive = any(_is_expensive(statement.value) for statement in body.simple)

@@ -16,6 +16,7 @@ from functools import cached_property
 from lapwing.affine.affine import Affine
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.tiling.invariants import raises_alike
 
 # Rows that advance together: steps wait for the ones before, and so many lanes fill the wait.
 TRANSPOSED_LANES = 64
@@ -108,8 +109,9 @@ class Planes:
 def planes_of(bound: BoundNest, order: Sequence[int]) -> Planes | None:
     """What a tile copies that goes through the space loops in this order, by position; None where the nest does not fit.
 
-    That takes rows alike in a nest that is not skewed; straight statements, or conditions, that raise nothing; of arrays that are
-    written elements at constant offsets from a lane's own, all contiguous along the innermost loop.
+    That takes rows alike in a nest that is not skewed; straight statements, or conditions, that raise nothing but what all
+    iterations raise alike; of arrays that are written elements at constant offsets from a lane's own, all contiguous along the
+    innermost loop.
     """
     if len(order) < 2 or not _is_simple(bound):
         return None
@@ -123,7 +125,7 @@ def _is_simple(bound: BoundNest) -> bool:
         bound.skew is None
         and bound.domain.is_box
         and not bound.nest.is_sequential
-        and not bound.body.traps
+        and raises_alike(bound.body)
         and not any(a.is_shared for a in bound.body.accumulators)
         and not any(isinstance(s, t.TypedFor | t.TypedWhile | t.TypedJump) for s in statements)
     )
