@@ -570,7 +570,7 @@ def test_the_tables_know_all_of_a_program() -> None:
     assert [name for name, *_ in native.Phase._fields_] == of_phase.split()
     assert {name for name, *_ in native.Options._fields_} == {
         "engine", "comm", "dry", "split_bytes", "helper_cpu", "spin", "slice_seconds", "clock_offset", "patience_seconds",
-        "grace_seconds", "interrupts", "disk",
+        "grace_seconds", "interrupts", "disk", "sweeps_together",
     }  # fmt: skip
 
 

@@ -33,7 +33,7 @@ from lapwing.tiling.chains import shortened
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.invariants import raises_alike
-from lapwing.tiling.transposed import COPIED_STEPS, MARGIN, Plane, planes_of
+from lapwing.tiling.transposed import BUFFER_LANES, COPIED_STEPS, MARGIN, Plane, planes_of
 
 
 def tile_source(bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> str:
@@ -245,20 +245,21 @@ class _TileWriter(ModuleWriter):
         """The two innermost loops as a block of rows, each one step behind the row above, on buffers of what the steps need."""
         buffers = self._buffers
         assert buffers is not None
-        c, row, along = self._pair_names(), self._bounds(w), self.nest.loops[w].step
-        lines.add(f"const int64_t {c.begin} = {row.low}, {c.width} = {row.high} - {c.begin};")
-        lines.add(f"if ({c.width} <= 0) {'continue' if is_inside else 'return'};")
-        if buffers.sweeps > 1:
+        c, along, joins = self._pair_names(), self.nest.loops[w].step, buffers.sweeps > 1
+        if joins:
             lines.add(f"const int64_t {c.sweeps} = box->hi[0] - box->lo[0];")
         lines.add(*buffers.declarations())
         high = self._end(lines, v)
         lines.open(f"for (int64_t {c.block} = {self._bounds(v).low}; {c.block} < {high}; {c.block} += {self.lanes}) {{")
         lines.add(f"const int64_t {c.lanes} = lw_min_i64({self.lanes}, {high} - {c.block});")
-        lines.add(*buffers.first_declarations())
-        lines.open("{")
-        self._indices_of(lines, ((v, c.block), (w, c.begin)))
-        lines.add(*buffers.first_elements(self._element_in_array, lambda plane: self._inside(plane, v, w)))
-        lines.close()
+        if joins:
+            rest = _times(buffers.shift, f"({c.sweeps} - 1)")
+            lines.add(
+                "/* The lanes that each sweep leaves to the block below, and those that the block above has left. */"
+            )
+            lines.add(f"const int64_t {c.below} = {c.block} + {self.lanes} < {high} ? {buffers.shift} : 0;")
+            lines.add(f"const int64_t {c.above} = {c.block} == {self._bounds(v).low} ? 0 : -{rest};")
+        self._rows_of_block(lines, buffers, c, v, w)
         private, lanes_kept = self._private_accumulators(), self.lanes + MARGIN
         for name, (c_type, start, _) in private.items():
             lines.add(f"{c_type} {name}[{lanes_kept}];")
@@ -268,64 +269,96 @@ class _TileWriter(ModuleWriter):
         statement = self.point_call(kept)
 
         def row_of(plane: Plane) -> str:
-            return f"{'-' if self.nest.loops[v].step < 0 else ''}{self._row_stride(plane, self.nest.loops[v].name)}"
+            sign = "-" if self.nest.loops[v].step < 0 else ""
+            return _plus(f"{sign}{self._row_stride(plane, self.nest.loops[v].name)}", -self._skew_of_pair(v, w) * along)
 
-        last, beyond, first_lane, lane_beyond = f"{c.width} + {c.lanes} - 1", "", "0", c.lanes
-        if buffers.sweeps > 1:
-            beyond = f" + {_times(buffers.delay, f'({c.sweeps} - 1)')}"
-            rest = _times(buffers.shift, f"({c.sweeps} - 1)")
-            lines.add(
-                "/* The lanes that each sweep leaves to the block below, and those that the block above has left. */"
-            )
-            lines.add(f"const int64_t {c.below} = {c.block} + {self.lanes} < {high} ? {buffers.shift} : 0;")
-            lines.add(f"const int64_t {c.above} = {c.block} == {self._bounds(v).low} ? 0 : -{rest};")
-            first_lane = f"lw_max_i64({c.above}, -{_times(buffers.shift, c.sweep)})"
-            lane_beyond = f"{c.lanes} - {c.below} * {c.sweep}"
         lines.add(*buffers.copied_before(row_of, along))
+        starts, stops, clock, after = c.starts, c.stops, c.step, ""
+        if joins:
+            starts, stops, clock = f"{starts}[{c.sweep}]", f"{stops}[{c.sweep}]", c.clock
+            after = f" + {_times(buffers.delay, f'({c.sweeps} - 1)')}"
+            lines.add(
+                f"int64_t {c.starts}[{buffers.sweeps}], {c.stops}[{buffers.sweeps}]; /* lanes at work in each sweep */"
+            )
+            lines.open(f"for (int64_t {c.sweep} = 0; {c.sweep} < {c.sweeps}; ++{c.sweep}) {{")
+            lines.add(f"{starts} = {stops} = lw_max_i64({c.above}, -{_times(buffers.shift, c.sweep)});")
+            lines.close()
+        else:
+            lines.add(f"int64_t {starts} = 0, {stops} = 0; /* lanes at work */")
+        lines.add(f"const int64_t {c.last} = {c.row_until}[{c.lanes} - 1 + {MARGIN}] + {c.lanes} - 1;")
         lines.add(f"int64_t {c.group} = 0;")
-        lines.open(f"for (; {c.group} < {last}{beyond}; {c.group} += {COPIED_STEPS}) {{")
+        lines.open(f"for (; {c.group} < {c.last}{after}; {c.group} += {COPIED_STEPS}) {{")
         lines.add(*buffers.copied_in(row_of, along))
-        lines.add(f"const int64_t {c.end} = lw_min_i64({c.group} + {COPIED_STEPS}, {last}{beyond});")
-        clock = c.clock if buffers.sweeps > 1 else c.step
+        lines.add(f"const int64_t {c.end} = lw_min_i64({c.group} + {COPIED_STEPS}, {c.last}{after});")
         lines.open(f"for (int64_t {clock} = {c.group}; {clock} < {c.end}; ++{clock}) {{")
-        if buffers.sweeps > 1:
+        beyond = c.lanes
+        if joins:
+            beyond = c.beyond
             lines.open(f"for (int64_t {c.sweep} = 0; {c.sweep} < {c.sweeps}; ++{c.sweep}) {{")
             lines.add(f"const int64_t {c.step} = {clock} - {_times(buffers.delay, c.sweep)};")
+            lines.add(f"const int64_t {c.beyond} = {c.lanes} - {c.below} * {c.sweep};")
             self._indices_of(lines, ((0, f"box->lo[0] + {c.sweep}"),), statement)
         lines.add(*buffers.at_step())
-        lines.add(f"const int64_t {c.starts} = lw_max_i64({first_lane}, {c.step} - {c.width} + 1);")
-        lines.add(f"const int64_t {c.stops} = lw_min_i64({lane_beyond}, {c.step} + 1);")
+        lines.add(f"while ({stops} < {beyond} && {c.row_from}[{stops} + {MARGIN}] + {stops} <= {c.step}) ++{stops};")
+        lines.add(
+            f"while ({starts} < {stops} && {c.row_until}[{starts} + {MARGIN}] + {starts} <= {c.step}) ++{starts};"
+        )
 
         def lanes(beyond: str, pragma: str) -> None:
             lines.add(pragma)
-            lines.open(f"for (int64_t {c.lane} = {c.starts}; {c.lane} < {beyond}; ++{c.lane}) {{")
+            lines.open(f"for (int64_t {c.lane} = {starts}; {c.lane} < {beyond}; ++{c.lane}) {{")
             self._indices_of(lines, ((v, f"{c.block} + {c.lane}"), (w, f"{c.begin} + {c.step} - {c.lane}")), statement)
             lines.add(statement)
             lines.close()
 
-        lines.open(f"if ({c.stops} - {c.starts} == {self.lanes}) {{")
-        lanes(f"{c.starts} + {self.lanes}", self._vector_pragma())
+        lines.open(f"if ({stops} - {starts} == {self.lanes}) {{")
+        lanes(f"{starts} + {self.lanes}", self._vector_pragma())
         lines.close()
         lines.open("else {")
-        lanes(c.stops, "#pragma GCC ivdep")
+        lanes(stops, "#pragma GCC ivdep")
         lines.close()
         lines.add(_IN_ORDER)
-        if buffers.sweeps > 1:
+        if joins:
             lines.close()
         lines.close()
         lines.add(*buffers.copied_out(row_of, along))
         lines.close()
-        lines.add(*buffers.copied_last(row_of, along, last))
+        lines.add(*buffers.copied_last(row_of, along, c.last))
         for name, (_, _, fold) in private.items():
             folded = fold.format(f"{name}[{c.lane}]")
             lines.add(f"for (int {c.lane} = 0; {c.lane} < {lanes_kept}; ++{c.lane}) {folded}")
         lines.close()
 
+    def _rows_of_block(self, lines: _Lines, buffers: Buffers, c: PairNames, v: int, w: int) -> None:
+        """Where the rows of a block begin and end, from the first position of its first row on, and what is copied of them."""
+        row, first_lane = self._bounds(w), c.above if buffers.sweeps > 1 else "0"
+        lines.add(f"int64_t {c.begin}, {c.row_from}[{BUFFER_LANES}], {c.row_until}[{BUFFER_LANES}];")
+        lines.add(*buffers.first_declarations())
+        lines.open("{")
+        self._indices_of(lines, ((v, c.block),))
+        lines.add(f"{c.begin} = {row.low};")
+        self._indices_of(lines, ((w, c.begin),))
+        lines.add(*buffers.first_elements(self._element_in_array))
+        lines.open(f"for (int64_t {c.lane} = {first_lane}; {c.lane} < {c.lanes}; ++{c.lane}) {{")
+        if mentions(f"{row.low} {row.high}", self.coordinate(self.nest.loops[v].name)):
+            lines.add(f"const int64_t {self.coordinate(self.nest.loops[v].name)} = {c.block} + {c.lane};")
+        lines.add(f"{c.row_from}[{c.lane} + {MARGIN}] = {row.low} - {c.begin};")
+        lines.add(f"{c.row_until}[{c.lane} + {MARGIN}] = {row.high} - {c.begin};")
+        lines.close()
+        lines.add(*buffers.rows(lambda plane: self._inside(plane, v, w)))
+        lines.close()
+
+    def _skew_of_pair(self, v: int, w: int) -> int:
+        """By how much a step along loop v moves the coordinate of loop w."""
+        return 0 if self.bound.skew is None else self.bound.skew.rows[w][v]
+
     def _indices_of(self, lines: _Lines, values: Sequence[tuple[int, str]], used_in: str | None = None) -> None:
         """Declares loops' coordinates and the user's indices; used_in: only those that a statement mentions."""
-        for k, value in values:
-            name = self.nest.loops[k].name
-            if used_in is None or mentions(used_in, self.index(name)):
+        names = [self.nest.loops[k].name for k, _ in values]
+        # The index of a loop that is skewed takes the coordinates of all.
+        all_of_them = any(self.is_skewed(n) and mentions(used_in or "", self.index(n)) for n in names)
+        for name, (_, value) in zip(names, values, strict=True):
+            if used_in is None or all_of_them or mentions(used_in, self.index(name)):
                 lines.add(f"const int64_t {self.coordinate(name)} = {value};", *self.index_from_coordinates(name))
 
     def _element_in_array(self, load: t.Load) -> str:
@@ -338,16 +371,19 @@ class _TileWriter(ModuleWriter):
         """The C name of the stride between the rows of a plane."""
         return self.stride(plane.array, _axis_along(plane, loop)[0])
 
-    def _inside(self, plane: Plane, *loops: int) -> tuple[tuple[str, str], ...]:
-        """How far along each of the loops the elements of a plane lie inside their array, from the reference at the loops'
-        indices on, and where they do no more."""
+    def _inside(self, plane: Plane, v: int, w: int) -> list[str]:
+        """How many lanes and positions from the reference at the loops' indices on the elements of a plane lie inside their
+        array, and where they do no more; by how much positions move from lane to lane."""
         found = []
-        for loop in (self.nest.loops[k] for k in loops):
+        for loop in (self.nest.loops[k] for k in (v, w)):
             axis, affine = _axis_along(plane, loop.name)
             index, extent = self.affine(affine), self._extent(plane.array, axis)
-            ends = (f"-({index})", f"{extent} - ({index})")
-            found.append(ends if loop.step == 1 else (f"{index} - {extent} + 1", f"{index} + 1"))
-        return tuple(found)
+            found += (
+                [f"-({index})", f"{extent} - ({index})"]
+                if loop.step == 1
+                else [f"{index} - {extent} + 1", f"{index} + 1"]
+            )
+        return [*found, str(self._skew_of_pair(v, w))]
 
     def _pair_names(self) -> PairNames:
         return PairNames(**{f.name: self.names.get(("pair", f.name), str(f.default)) for f in fields(PairNames)})

@@ -13,9 +13,51 @@
 
 #include "support.h"
 
-/* Steps copied at once; elements from one step to the next in a buffer; bytes of a row that are fetched ahead of time.
- */
-enum { LW_STEPS = 8, LW_WIDTH = 104, LW_AHEAD = 128 };
+/* Steps copied at once; elements from one step to the next in a buffer; lanes before lane 0 that it has room for; bytes of
+ * a row that are fetched ahead of time. */
+enum { LW_STEPS = 8, LW_WIDTH = 104, LW_MARGIN = 16, LW_AHEAD = 128 };
+
+enum { LW_FAR = INT32_MAX }; /* beyond any row */
+
+/* Of every lane, LW_MARGIN ones before lane 0 first, the positions from `low` on and below `high`. Of so many lanes each
+ * that make a square: the steps from which one lane or all of them are at such positions, and until which. */
+typedef struct lw_rows {
+    int64_t low[LW_WIDTH], high[LW_WIDTH];
+    int64_t some_from[LW_WIDTH], all_from[LW_WIDTH], all_until[LW_WIDTH], some_until[LW_WIDTH];
+} lw_rows;
+
+LW_INLINE void lw_no_rows(lw_rows *rows) {
+    for (int k = 0; k < LW_WIDTH; ++k) {
+        rows->low[k] = LW_FAR;
+        rows->high[k] = -LW_FAR;
+    }
+}
+
+/* Adds what lanes `first` to `last`, at positions `starts` to `stops` of their rows, want at an offset across and along. */
+LW_INLINE void lw_add_rows(lw_rows *rows, const int64_t *starts, const int64_t *stops, int64_t first, int64_t last,
+                           int64_t across, int64_t along) {
+    for (int64_t k = first + LW_MARGIN; k < last + LW_MARGIN; ++k) {
+        if (starts[k] >= stops[k]) continue;
+        rows->low[k + across] = lw_min_i64(rows->low[k + across], starts[k] + along);
+        rows->high[k + across] = lw_max_i64(rows->high[k + across], stops[k] + along);
+    }
+}
+
+/* Leaves out lanes before `first` and from `last` on, and positions outside of `from` to `until`, which are of lane 0:
+ * from lane to lane they move by `slope`. */
+LW_INLINE void lw_clip_rows(lw_rows *rows, int64_t first, int64_t last, int64_t from, int64_t until, int64_t slope) {
+    for (int64_t k = 0; k < LW_WIDTH; ++k) {
+        const int64_t lane = k - LW_MARGIN;
+        rows->low[k] = lane < first || lane >= last ? LW_FAR : lw_max_i64(rows->low[k], from + slope * lane);
+        rows->high[k] = lane < first || lane >= last ? -LW_FAR : lw_min_i64(rows->high[k], until + slope * lane);
+    }
+}
+
+/* Of lanes `first` to `last` only what lies before their first positions. */
+LW_INLINE void lw_rows_before(lw_rows *rows, const int64_t *starts, int64_t first, int64_t last) {
+    for (int64_t k = first + LW_MARGIN; k < last + LW_MARGIN; ++k)
+        rows->high[k] = lw_min_i64(rows->high[k], starts[k]);
+}
 
 #define LW_JOINED_(name, suffix) name##_##suffix
 #define LW_JOINED(name, suffix) LW_JOINED_(name, suffix)
@@ -56,9 +98,9 @@ typedef uint64_t lw_element_8 __attribute__((may_alias));
 #define LW_ELEMENT LW_NAME(lw_element)
 
 LW_INLINE void LW_NAME(lw_copy_lane)(LW_ELEMENT *steps, LW_ELEMENT *row, int64_t along, int64_t step, int64_t lane,
-                                     int64_t low, int64_t high, bool out) {
-    const int64_t end = lw_min_i64(step + LW_STEPS, high + lane);
-    for (int64_t k = lw_max_i64(step, low + lane); k < end; ++k) {
+                                     const lw_rows *rows, bool out) {
+    const int64_t end = lw_min_i64(step + LW_STEPS, rows->high[lane + LW_MARGIN] + lane);
+    for (int64_t k = lw_max_i64(step, rows->low[lane + LW_MARGIN] + lane); k < end; ++k) {
         LW_ELEMENT *const here = row + (k - lane) * along, *const kept = steps + (k - step) * LW_WIDTH + lane;
         if (out)
             *here = *kept;
@@ -126,16 +168,17 @@ LW_INLINE void LW_NAME(lw_square_out)(const LW_ELEMENT *steps, LW_ELEMENT *first
     }
 }
 
-/* A square of which only the elements at positions `low` to `high` are wanted; `position` is that of the first one.
- * What it has in the buffer besides them is nobody's. */
-LW_INLINE void LW_NAME(lw_part_of_square)(LW_ELEMENT *steps, LW_ELEMENT *first, int64_t next, int64_t along,
-                                          int64_t position, int64_t low, int64_t high, bool out) {
+/* A square of which only some elements are wanted; `step` and `lane` are its first ones. What it has in the buffer besides
+ * them is nobody's. */
+LW_INLINE void LW_NAME(lw_part_of_square)(LW_ELEMENT *steps, LW_ELEMENT *first, int64_t next, int64_t along, int64_t step,
+                                          int64_t lane, const lw_rows *rows, bool out) {
     LW_ELEMENT square[LW_SIDE * LW_SIDE] __attribute__((aligned(64)));
     if (out) LW_NAME(lw_square_out)(steps, square, LW_SIDE, along);
     for (int i = 0; i < LW_SIDE; ++i) {
         LW_ELEMENT *const here = first + i * next, *const kept = square + i * LW_SIDE;
-        /* In the order of memory, elements of this lane from the one before which `begin` are not wanted. */
-        int64_t begin = low - (position - i), end = high - (position - i);
+        /* In the order of memory. */
+        int64_t begin = rows->low[lane + i + LW_MARGIN] + lane + i - step;
+        int64_t end = rows->high[lane + i + LW_MARGIN] + lane + i - step;
         if (along < 0) {
             const int64_t other = LW_SIDE - begin;
             begin = LW_SIDE - end;
@@ -154,30 +197,49 @@ LW_INLINE void LW_NAME(lw_part_of_square)(LW_ELEMENT *steps, LW_ELEMENT *first, 
 
 #endif
 
-/* Copies the elements of LW_STEPS steps, of those in some lanes the ones at positions `low` to `high` along their rows.
+/* To be called when all rows are known, before they are copied. */
+LW_INLINE void LW_NAME(lw_make_squares)(lw_rows *rows) {
+#ifdef LW_SIDE
+    for (int k = 0; k + LW_SIDE <= LW_WIDTH; k += LW_SIDE) {
+        int64_t some_from = LW_FAR, all_from = -LW_FAR, all_until = LW_FAR, some_until = -LW_FAR;
+        for (int i = k; i < k + LW_SIDE; ++i) {
+            const int64_t from = rows->low[i] + i - LW_MARGIN, until = rows->high[i] + i - LW_MARGIN;
+            some_from = lw_min_i64(some_from, from);
+            all_from = lw_max_i64(all_from, from);
+            all_until = lw_min_i64(all_until, until);
+            some_until = lw_max_i64(some_until, until);
+        }
+        rows->some_from[k] = some_from, rows->all_from[k] = all_from;
+        rows->all_until[k] = all_until, rows->some_until[k] = some_until;
+    }
+#else
+    (void)rows;
+#endif
+}
+
+/* Copies the elements of LW_STEPS steps.
  *
  * buffer: where lane 0 of the first step is kept; array: the element of lane 0 at position 0; row: leads from a lane's
- * row to that of the next; along: 1, or -1 where positions go down in memory; out: from the buffer to the array;
- * fetch: what lies ahead along the rows. */
+ * element to that of the next at the same position; along: 1, or -1 where positions go down in memory; out: from the
+ * buffer to the array; fetch: what lies ahead along the rows. */
 LW_INLINE void LW_NAME(lw_copy_steps)(void *buffer, void *array, int64_t row, int64_t along, int64_t step,
-                                      int64_t low_lane, int64_t high_lane, int64_t low, int64_t high, bool out,
-                                      bool fetch) {
+                                      int64_t low_lane, int64_t high_lane, const lw_rows *rows, bool out, bool fetch) {
     LW_ELEMENT *const steps = buffer, *const first = array;
     int64_t lane = low_lane;
-    for (; lane < lw_min_i64(0, high_lane); ++lane)
-        LW_NAME(lw_copy_lane)(steps, first + lane * row, along, step, lane, low, high, out);
 #ifdef LW_SIDE
     const int64_t next = row - along;
+    for (; lane < high_lane && lane % LW_SIDE != 0; ++lane)
+        LW_NAME(lw_copy_lane)(steps, first + lane * row, along, step, lane, rows, out);
     for (; lane + LW_SIDE <= high_lane; lane += LW_SIDE) {
-        const int64_t position = step - lane;
-        if (position + LW_STEPS - 1 < low || position - (LW_SIDE - 1) >= high) continue;
-        const bool whole = position - (LW_SIDE - 1) >= low && position + LW_STEPS - 1 < high;
-        LW_ELEMENT *const here = first + lane * row + position * along;
-        for (int k = 0; k < LW_STEPS; k += LW_SIDE) {
-            LW_ELEMENT *const kept = steps + k * LW_WIDTH + lane;
-            LW_ELEMENT *const there = here + (along < 0 ? -k - (LW_SIDE - 1) : k);
+        const int64_t k = lane + LW_MARGIN;
+        if (step + LW_STEPS <= rows->some_from[k] || step >= rows->some_until[k]) continue;
+        const bool whole = step >= rows->all_from[k] && step + LW_STEPS <= rows->all_until[k];
+        LW_ELEMENT *const here = first + lane * row + (step - lane) * along;
+        for (int part = 0; part < LW_STEPS; part += LW_SIDE) {
+            LW_ELEMENT *const kept = steps + part * LW_WIDTH + lane;
+            LW_ELEMENT *const there = here + (along < 0 ? -part - (LW_SIDE - 1) : part);
             if (!whole)
-                LW_NAME(lw_part_of_square)(kept, there, next, along, position + k, low, high, out);
+                LW_NAME(lw_part_of_square)(kept, there, next, along, step + part, lane, rows, out);
             else if (out)
                 LW_NAME(lw_square_out)(kept, there, next, along);
             else
@@ -193,7 +255,7 @@ LW_INLINE void LW_NAME(lw_copy_steps)(void *buffer, void *array, int64_t row, in
     }
 #endif
     for (; lane < high_lane; ++lane)
-        LW_NAME(lw_copy_lane)(steps, first + lane * row, along, step, lane, low, high, out);
+        LW_NAME(lw_copy_lane)(steps, first + lane * row, along, step, lane, rows, out);
 }
 
 #undef LW_OF_SIDE

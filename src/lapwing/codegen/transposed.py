@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 from lapwing.codegen.expression import C_TYPES
 from lapwing.codegen.names import Names, PairNames
 from lapwing.loopnest.binding import typed as t
 from lapwing.tiling.transposed import BUFFER_LANES, COPIED_STEPS, ITEMSIZES, MARGIN, Plane, Planes, groups
-
-_Range = tuple[str, str]
 
 
 class Buffers:
@@ -64,46 +61,60 @@ class Buffers:
         for number, plane in enumerate(self.planes):
             size = f"{self._all.kept_steps(number)} * {BUFFER_LANES}"
             yield f"{C_TYPES[plane.dtype]} {self._buffers[number]}[{size}] __attribute__((aligned(64)));"
+            rows = [self._name(number, "rows"), *([self._name(number, "own_rows")] if plane.written else [])]
+            yield f"lw_rows {', '.join(rows)};"
 
-    def first_elements(
-        self, element: Callable[[t.Load], str], inside: Callable[[Plane], Sequence[_Range]]
-    ) -> Iterator[str]:
-        """Of every plane the element of lane 0 at the first position, and where it may be outside the array, which lanes and
-        positions are inside; C texts at the loops' indices."""
+    def first_elements(self, element: Callable[[t.Load], str]) -> Iterator[str]:
+        """Of every plane the element of lane 0 at the first position; element: the C text of one at the loops' indices."""
         for number, plane in enumerate(self.planes):
             yield f"{self._name(number, 'first')} = ({C_TYPES[plane.dtype]} *)&{element(plane.reference)};"
-            if plane.clipped:
-                ends = itertools.chain(*inside(plane))
-                yield from (f"{name} = {end};" for name, end in zip(self._ends(number), ends, strict=True))
 
     def first_declarations(self) -> Iterator[str]:
         for number, plane in enumerate(self.planes):
             yield f"{C_TYPES[plane.dtype]} *{self._name(number, 'first')};"
-            if plane.clipped:
-                yield f"int64_t {', '.join(self._ends(number))};"
 
-    def _ends(self, number: int) -> list[str]:
-        """The first lane inside the array and the first beyond, and the same of positions."""
-        return [self._name(number, suffix) for suffix in ("lanes_from", "lanes_until", "from", "until")]
+    def rows(self, inside: Callable[[Plane], Sequence[str]]) -> Iterator[str]:
+        """What is copied of the rows of a block. inside: lanes and positions from and until which elements are in the array, and
+        by how much positions move from lane to lane; C texts at the indices of lane 0 at the first position."""
+        c, first_lane = self.c, self._first_lane
+        for number, plane in enumerate(self.planes):
+            rows, squares = self._name(number, "rows"), f"lw_make_squares_{ITEMSIZES[plane.dtype]}"
+            yield f"lw_no_rows(&{rows});"
+            for across, along in plane.offsets:
+                yield f"lw_add_rows(&{rows}, {c.row_from}, {c.row_until}, {first_lane}, {c.lanes}, {across}, {along});"
+            if plane.clipped:
+                yield f"lw_clip_rows(&{rows}, {', '.join(inside(plane))});"
+            if not plane.reads_old:
+                yield f"lw_rows_before(&{rows}, {c.row_from}, 0, {c.lanes});"
+            yield f"{squares}(&{rows});"
+            if plane.written:
+                own = self._name(number, "own_rows")
+                yield f"lw_no_rows(&{own});"
+                yield f"lw_add_rows(&{own}, {c.row_from}, {c.row_until}, {first_lane}, {c.lanes}, 0, 0);"
+                yield f"{squares}(&{own});"
+
+    @property
+    def _first_lane(self) -> str:
+        return self.c.above if self.sweeps > 1 else "0"
 
     def copied_before(self, row: Callable[[Plane], str], along: int) -> Iterator[str]:
         """Before the first group: the elements of earlier steps, and of later ones that the group does not copy itself."""
         for number, plane in enumerate(self.planes):
             first, last = plane.steps
-            before = COPIED_STEPS * groups(last - first + self.shift * (self.sweeps - 1))
+            before = COPIED_STEPS * groups(last - first + self._all.sooner * (self.sweeps - 1))
             for step in range(last - before, last, COPIED_STEPS):
-                yield from self._copy(number, plane, "", step, row(plane), along, out=False)
+                yield self._copy(number, plane, "", step, row(plane), along, out=False)
 
     def copied_in(self, row: Callable[[Plane], str], along: int) -> Iterator[str]:
         """At the beginning of a group: the elements of its steps, as far ahead as they are wanted."""
         for number, plane in enumerate(self.planes):
-            yield from self._copy(number, plane, self.c.group, plane.steps[1], row(plane), along, out=False)
+            yield self._copy(number, plane, self.c.group, plane.steps[1], row(plane), along, out=False)
 
     def copied_out(self, row: Callable[[Plane], str], along: int) -> Iterator[str]:
         """At the end of a group: what the last sweep has left behind."""
         for number, plane in enumerate(self.planes):
             if plane.written:
-                yield from self._copy(number, plane, self.c.group, self._behind(plane), row(plane), along, out=True)
+                yield self._copy(number, plane, self.c.group, self._behind(plane), row(plane), along, out=True)
 
     def copied_last(self, row: Callable[[Plane], str], along: int, beyond: str) -> Iterator[str]:
         """After the last group: what is left of the steps before ``beyond``."""
@@ -112,49 +123,23 @@ class Buffers:
             if plane.written:
                 step = _plus(c.left, self._behind(plane))
                 yield f"for (int64_t {c.left} = {c.group}; {step} < {beyond}; {c.left} += {COPIED_STEPS})"
-                for line in self._copy(number, plane, c.left, self._behind(plane), row(plane), along, out=True):
-                    yield f"    {line}"
+                yield "    " + self._copy(number, plane, c.left, self._behind(plane), row(plane), along, out=True)
 
     def _behind(self, plane: Plane) -> int:
         """The first of the steps that are copied out at the end of a group, from the group's own first one."""
         last = plane.steps[1]
         return last - COPIED_STEPS * groups(last + self.delay * (self.sweeps - 1))
 
-    def _copy(self, number: int, plane: Plane, group: str, more: int, row: str, along: int, out: bool) -> Iterator[str]:
+    def _copy(self, number: int, plane: Plane, group: str, more: int, row: str, along: int, out: bool) -> str:
         """The copy of a group's steps, from the one that is ``more`` after ``group`` on."""
         c, first = self.c, self._name(number, "first")
         kept, step = self._lane_0(number, plane, group, more), _plus(group, more)
-
-        def call(lanes: _Range, positions: _Range) -> str:
-            ends = ", ".join(self._clipped(number, (*lanes, *positions)))
-            # Rows that are copied in have been fetched when they are copied out.
-            flags = f"true, {'false' if plane.reads_old else 'true'}" if out else "false, true"
-            return f"lw_copy_steps_{ITEMSIZES[plane.dtype]}({kept}, {first}, {row}, {along}, {step}, {ends}, {flags});"
-
-        first_lane = c.above if self.sweeps > 1 else "0"
-        if out:
-            yield call((first_lane, c.lanes), ("0", c.width))
-            return
-        (above, below), (before, beyond) = plane.lanes, plane.positions
-        everything = (str(before), _plus(c.width, beyond))
-        if plane.reads_old:
-            yield call((_plus(first_lane, above), _plus(c.lanes, below)), everything)
-            return
-        # Of the block's own rows only what lies before the first position and beyond the last.
-        if above or self.sweeps > 1:
-            yield call((_plus(first_lane, above), "0"), everything)
-        if before:
-            yield call(("0", c.lanes), (str(before), "0"))
-        if beyond:
-            yield call(("0", c.lanes), (c.width, everything[1]))
-
-    def _clipped(self, number: int, ends: Sequence[str]) -> Iterator[str]:
-        """Lanes and positions from and until which there is something to copy."""
-        if not self.planes[number].clipped:
-            yield from ends
-            return
-        for end, inside, function in zip(ends, self._ends(number), ("max", "min", "max", "min"), strict=True):
-            yield f"lw_{function}_i64({end}, {inside})"
+        (above, below), rows = plane.lanes, self._name(number, "own_rows" if out else "rows")
+        lanes = (self._first_lane, c.lanes) if out else (_plus(self._first_lane, above), _plus(c.lanes, below))
+        # Rows that are copied in have been fetched when they are copied out.
+        flags = f"true, {'false' if plane.reads_old else 'true'}" if out else "false, true"
+        function = f"lw_copy_steps_{ITEMSIZES[plane.dtype]}"
+        return f"{function}({kept}, {first}, {row}, {along}, {step}, {lanes[0]}, {lanes[1]}, &{rows}, {flags});"
 
     def _lane_0(self, number: int, plane: Plane, step: str, more: int = 0) -> str:
         """Where lane 0 of a step is kept. Those of steps that are copied at once follow one another."""

@@ -16,6 +16,7 @@ from functools import cached_property
 from lapwing.affine.affine import Affine
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.skew import in_skewed
 from lapwing.tiling.invariants import raises_alike
 
 # Rows that advance together: steps wait for the ones before, and so many lanes fill the wait.
@@ -24,7 +25,8 @@ COPIED_STEPS = 8  # LW_STEPS of transposed.h
 MARGIN = 16  # lanes beside those of a block that a buffer has room for
 BUFFER_LANES = TRANSPOSED_LANES + 2 * MARGIN + 8  # LW_WIDTH: no power of two, by which steps would share cache sets
 _MOST_BYTES = 1 << 18  # of all buffers, which lie on the stack
-_SWEEPS, _FEWEST_SWEEPS = 8, 2  # together, where the buffers are no larger for it
+_SWEEPS, _FEWEST_SWEEPS = 7, 2  # together, in buffers that leave room in the first-level cache
+_MOST_JOINED_BYTES = 1 << 15
 ITEMSIZES = {
     "float64": 8, "int64": 8, "complex64": 8, "float32": 4, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1
 }  # fmt: skip
@@ -66,19 +68,13 @@ class Plane:
         across = [v for v, _ in (*self.offsets, (0, 0))]
         return min(across), max(across)
 
-    @property
-    def positions(self) -> tuple[int, int]:
-        """How far before the first position of a row and beyond the last one elements are wanted."""
-        along = [w for _, w in (*self.offsets, (0, 0))]
-        return min(along), max(along)
-
-    def kept_steps(self, sweeps: int, delay: int, shift: int) -> int:
+    def kept_steps(self, sweeps: int, delay: int, sooner: int) -> int:
         """How many steps a buffer holds, a power of two: those wanted while as many as are copied at once are computed in so
         many sweeps, those that were written and are not yet copied out, and those before a block's first group."""
         first, last = self.steps
         wanted = COPIED_STEPS + last - first + delay * (sweeps - 1)
         behind = COPIED_STEPS * (1 + groups(last + delay * (sweeps - 1))) if self.written else 0
-        before = COPIED_STEPS * (1 + groups(last - first + shift * (sweeps - 1)))
+        before = COPIED_STEPS * (1 + groups(last - first + sooner * (sweeps - 1)))
         return 1 << (max(wanted, behind, before) - 1).bit_length()
 
 
@@ -91,27 +87,28 @@ def groups(steps: int) -> int:
 class Planes:
     """All that a nest copies: of every access the plane it is of, by position, and how far from the lane's own element.
 
-    ``sweeps``: how many may be computed together, each ``delay`` steps behind the one before and on rows ``shift`` further up:
-    elements are copied once for all of them (time skewing).
+    ``sweeps``: how many may be computed together, each ``delay`` steps behind the one before and on rows ``shift`` further up,
+    which begin ``sooner`` by so many steps: elements are copied once for all of them (time skewing).
     """
 
     planes: tuple[Plane, ...]
     places: dict[t.Load, tuple[int, Offset]] = field(hash=False)
     delay: int
     shift: int
+    sooner: int
     sweeps: int
 
     def kept_steps(self, number: int) -> int:
         """How many steps the buffer of a plane holds."""
-        return self.planes[number].kept_steps(self.sweeps, self.delay, self.shift)
+        return self.planes[number].kept_steps(self.sweeps, self.delay, self.sooner)
 
 
 def planes_of(bound: BoundNest, order: Sequence[int]) -> Planes | None:
     """What a tile copies that goes through the space loops in this order, by position; None where the nest does not fit.
 
-    That takes rows alike in a nest that is not skewed; straight statements, or conditions, that raise nothing but what all
-    iterations raise alike; of arrays that are written elements at constant offsets from a lane's own, all contiguous along the
-    innermost loop.
+    That takes rows that begin and end no sooner than a step after those above them; straight statements, or conditions, that
+    raise nothing but what all iterations raise alike; of arrays that are written elements at constant offsets from a lane's own,
+    all contiguous along the innermost loop.
     """
     if len(order) < 2 or not _is_simple(bound):
         return None
@@ -119,12 +116,10 @@ def planes_of(bound: BoundNest, order: Sequence[int]) -> Planes | None:
 
 
 def _is_simple(bound: BoundNest) -> bool:
-    """Whether rows are alike and the body is one that vectors can do."""
+    """Whether the body is one that vectors can do."""
     statements = t.all_statements(bound.body.statements)
     return (
-        bound.skew is None
-        and bound.domain.is_box
-        and not bound.nest.is_sequential
+        not bound.nest.is_sequential
         and raises_alike(bound.body)
         and not any(a.is_shared for a in bound.body.accumulators)
         and not any(isinstance(s, t.TypedFor | t.TypedWhile | t.TypedJump) for s in statements)
@@ -134,11 +129,16 @@ def _is_simple(bound: BoundNest) -> bool:
 class _Reader:
     def __init__(self, bound: BoundNest, order: Sequence[int]) -> None:
         self.bound = bound
-        loops = bound.nest.space_loops
+        loops, depth = bound.nest.space_loops, bound.nest.sweep_depth
         self.across, self.along = (loops[k] for k in order[-2:])
-        self._ranges = bound.domain.index_ranges()
+        v, w = (depth + k for k in order[-2:])
+        rows = bound.domain.loops[w]
+        self._slopes = {end.coefficient(self.across.name) for end in (*rows.lowers, *rows.uppers)}
+        self._skew = 0 if bound.skew is None else bound.skew.rows[w][v]
 
     def planes(self) -> Planes | None:
+        if min(self._slopes) < -1:
+            return None  # lanes would come in or run out in another order than their own
         stores = self._stores
         written: dict[str, tuple[_Key, Offset]] = {}
         for store, _ in stores:
@@ -168,29 +168,35 @@ class _Reader:
             clipped = not all(
                 self._is_inside(load, axis) for load, _ in accesses for axis in range(len(load.subscripts))
             )
-            old = not is_written or self._keeps_old(array) or any(o >= (0, 0) for o in self._read(array, places))
+            old = not is_written or self._keeps_old(array)
+            # Rows of other lengths, and what is further along its own than the lane that reads it, reach beyond those of lanes.
+            old = old or self._slopes != {self._skew}
+            old = old or any(o >= (0, 0) or o[1] > self._skew * o[0] for o in self._read(array, places))
             planes.append(Plane(reference, tuple(dict.fromkeys(offsets)), is_written, old, clipped))
         if not written:
             return None
         shift = max(abs(end) for plane in planes if plane.written for end in plane.lanes)
-        delay = max(shift, *(abs(end) for plane in planes if plane.written for end in plane.steps), 1)
+        # Rows further up begin sooner, and each sweep with them.
+        sooner = shift * (1 + max(self._slopes))
+        delay = max(sooner, *(abs(end) for plane in planes if plane.written for end in plane.steps), 1)
         together = _SWEEPS if self._may_join_sweeps(planes) else 1
         for sweeps in (*range(together, _FEWEST_SWEEPS, -1), 1):
-            kept = [plane.kept_steps(sweeps, delay, shift) for plane in planes]
+            kept = [plane.kept_steps(sweeps, delay, sooner) for plane in planes]
             size = sum(k * BUFFER_LANES * ITEMSIZES[plane.dtype] for k, plane in zip(kept, planes, strict=True))
             reach = max(abs(end) for plane in planes for end in plane.lanes) + shift * (sweeps - 1)
-            alone = [max(2 * COPIED_STEPS, plane.kept_steps(1, delay, shift)) for plane in planes]
-            small = sweeps == 1 or all(k <= one for k, one in zip(kept, alone, strict=True))
-            if reach <= MARGIN and size <= _MOST_BYTES and small:
-                return Planes(tuple(planes), places, delay, shift, sweeps)
+            near = reach <= MARGIN and all(plane.steps[1] <= COPIED_STEPS for plane in planes)
+            if near and size <= (_MOST_BYTES if sweeps == 1 else _MOST_JOINED_BYTES):
+                return Planes(tuple(planes), places, delay, shift, sooner, sweeps)
         return None
 
     def _may_join_sweeps(self, planes: Sequence[Plane]) -> bool:
-        """Whether a sweep is the two innermost loops alone, and no plane another one in every sweep."""
+        """Whether a sweep is the two innermost loops alone, the same rows every time, and no plane another one in every sweep."""
         nest = self.bound.nest
-        if nest.sweep_depth != 1 or len(nest.space_loops) != 2:
+        if nest.sweep_depth != 1 or len(nest.space_loops) != 2 or len(self._slopes) > 1 or min(self._slopes) < 0:
             return False
         index = nest.sweep_loops[0].name
+        if any(index in loop.bound_names for loop in self.bound.domain.loops):
+            return False
         subscripts = (s for plane in planes for s in plane.reference.subscripts)
         return not any(isinstance(s, t.AffineSubscript) and index in s.affine.names for s in subscripts)
 
@@ -245,16 +251,20 @@ class _Reader:
             others.append(Affine.of(loop.name))
         if len(offset) < 2:
             return None
-        return tuple(others), (offset[self.across.name], offset[self.along.name])
+        across = offset[self.across.name]
+        return tuple(others), (across, offset[self.along.name] + self._skew * across)
 
     def _is_inside(self, load: t.Load, axis: int) -> bool:
-        subscript = load.subscripts[axis]
+        subscript, domain = load.subscripts[axis], self.bound.domain
         assert isinstance(subscript, t.AffineSubscript)
         index = subscript.affine.substitute(self.bound.symbols)
-        if not index.names <= self._ranges.keys():
+        if not index.names <= {loop.name for loop in domain.loops}:
             return False
-        low, high = index.interval(self._ranges)
-        return low >= 0 and high < self.bound.array(load.array).shape[axis]
+        index = domain.normalised(index)
+        if self.bound.skew is not None:
+            index = in_skewed(index, self.bound.nest.loop_names, self.bound.skew)
+        reached = domain.range_of(index)
+        return reached is not None and reached[0] >= 0 and reached[1] < self.bound.array(load.array).shape[axis]
 
 
 def _are_apart(one: _Key, other: _Key) -> bool:

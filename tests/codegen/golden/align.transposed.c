@@ -30,33 +30,49 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     const int32_t mismatch = (int32_t)tile->scalars[3].i;
     const int32_t gap = (int32_t)tile->scalars[4].i;
     int32_t best = (int32_t)tile->accumulators[0].i;
-    const int64_t begin = box->lo[1], width = box->hi[1] - begin;
-    if (width <= 0) return;
     /* Of every step kept the lanes side by side: lane l is at position step - l of row block + l. */
     int32_t h_steps[16 * 104] __attribute__((aligned(64)));
+    lw_rows h_rows, h_own_rows;
     const int64_t i_end = box->hi[0];
     for (int64_t block = box->lo[0]; block < i_end; block += 64) {
         const int64_t lanes = lw_min_i64(64, i_end - block);
+        int64_t begin, row_from[104], row_until[104];
         int32_t *h_first;
         {
             const int64_t i = block;
+            begin = box->lo[1];
             const int64_t j = begin;
             h_first = (int32_t *)&h[i * h_s0 + j];
+            for (int64_t lane = 0; lane < lanes; ++lane) {
+                row_from[lane + 16] = box->lo[1] - begin;
+                row_until[lane + 16] = box->hi[1] - begin;
+            }
+            lw_no_rows(&h_rows);
+            lw_add_rows(&h_rows, row_from, row_until, 0, lanes, -1, -1);
+            lw_add_rows(&h_rows, row_from, row_until, 0, lanes, -1, 0);
+            lw_add_rows(&h_rows, row_from, row_until, 0, lanes, 0, -1);
+            lw_add_rows(&h_rows, row_from, row_until, 0, lanes, 0, 0);
+            lw_make_squares_4(&h_rows);
+            lw_no_rows(&h_own_rows);
+            lw_add_rows(&h_own_rows, row_from, row_until, 0, lanes, 0, 0);
+            lw_make_squares_4(&h_own_rows);
         }
         int32_t best_lanes[80];
         for (int lane = 0; lane < 80; ++lane) best_lanes[lane] = best;
-        lw_copy_steps_4(h_steps + (-8 & 15) * 104 + 16, h_first, h_s0, 1, -8, -1, lanes, -1, width, false, true);
+        lw_copy_steps_4(h_steps + (-8 & 15) * 104 + 16, h_first, h_s0, 1, -8, -1, lanes, &h_rows, false, true);
+        int64_t from = 0, until = 0; /* lanes at work */
+        const int64_t last = row_until[lanes - 1 + 16] + lanes - 1;
         int64_t group = 0;
-        for (; group < width + lanes - 1; group += 8) {
-            lw_copy_steps_4(h_steps + (group & 15) * 104 + 16, h_first, h_s0, 1, group, -1, lanes, -1, width, false,
+        for (; group < last; group += 8) {
+            lw_copy_steps_4(h_steps + (group & 15) * 104 + 16, h_first, h_s0, 1, group, -1, lanes, &h_rows, false,
                     true);
-            const int64_t end = lw_min_i64(group + 8, width + lanes - 1);
+            const int64_t end = lw_min_i64(group + 8, last);
             for (int64_t step = group; step < end; ++step) {
                 const int32_t *const h_2_ago = h_steps + ((step - 2) & 15) * 104 + 16;
                 const int32_t *const h_1_ago = h_steps + ((step - 1) & 15) * 104 + 16;
                 int32_t *const h_now = h_steps + (step & 15) * 104 + 16;
-                const int64_t from = lw_max_i64(0, step - width + 1);
-                const int64_t until = lw_min_i64(lanes, step + 1);
+                while (until < lanes && row_from[until + 16] + until <= step) ++until;
+                while (from < until && row_until[from + 16] + from <= step) ++from;
                 if (until - from == 64) {
                     #pragma omp simd
                     for (int64_t lane = from; lane < from + 64; ++lane) {
@@ -77,11 +93,12 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                 }
                 __asm__ volatile("" ::: "memory");
             }
-            lw_copy_steps_4(h_steps + (group & 15) * 104 + 16, h_first, h_s0, 1, group, 0, lanes, 0, width, true,
+            lw_copy_steps_4(h_steps + (group & 15) * 104 + 16, h_first, h_s0, 1, group, 0, lanes, &h_own_rows, true,
                     false);
         }
-        for (int64_t left = group; left < width + lanes - 1; left += 8)
-            lw_copy_steps_4(h_steps + (left & 15) * 104 + 16, h_first, h_s0, 1, left, 0, lanes, 0, width, true, false);
+        for (int64_t left = group; left < last; left += 8)
+            lw_copy_steps_4(h_steps + (left & 15) * 104 + 16, h_first, h_s0, 1, left, 0, lanes, &h_own_rows, true,
+                    false);
         for (int lane = 0; lane < 80; ++lane) best = lw_max_i32(best, best_lanes[lane]);
     }
     tile->accumulators[0].i = best;

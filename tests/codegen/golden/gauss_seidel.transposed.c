@@ -18,59 +18,81 @@ LW_INLINE void gauss_seidel_point(const double *restrict u_1_ago, double *restri
 void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     double *restrict const u = tile->arrays[0].base;
     const int64_t u_s0 = tile->arrays[0].stride[0];
-    const int64_t begin = box->lo[2], width = box->hi[2] - begin;
-    if (width <= 0) return;
     const int64_t sweeps = box->hi[0] - box->lo[0];
     /* Of every step kept the lanes side by side: lane l is at position step - l of row block + l. */
     double u_steps[16 * 104] __attribute__((aligned(64)));
+    lw_rows u_rows, u_own_rows;
     const int64_t i_end = box->hi[1];
     for (int64_t block = box->lo[1]; block < i_end; block += 64) {
         const int64_t lanes = lw_min_i64(64, i_end - block);
-        double *u_first;
-        {
-            const int64_t i = block;
-            const int64_t j = begin;
-            u_first = (double *)&u[i * u_s0 + j];
-        }
         /* The lanes that each sweep leaves to the block below, and those that the block above has left. */
         const int64_t below = block + 64 < i_end ? 1 : 0;
         const int64_t above = block == box->lo[1] ? 0 : -(sweeps - 1);
-        lw_copy_steps_8(u_steps + (-8 & 15) * 104 + 16, u_first, u_s0, 1, -7, above - 1, lanes + 1, -1, width + 1,
-                false, true);
+        int64_t begin, row_from[104], row_until[104];
+        double *u_first;
+        {
+            const int64_t i = block;
+            begin = box->lo[2];
+            const int64_t j = begin;
+            u_first = (double *)&u[i * u_s0 + j];
+            for (int64_t lane = above; lane < lanes; ++lane) {
+                row_from[lane + 16] = box->lo[2] - begin;
+                row_until[lane + 16] = box->hi[2] - begin;
+            }
+            lw_no_rows(&u_rows);
+            lw_add_rows(&u_rows, row_from, row_until, above, lanes, -1, 0);
+            lw_add_rows(&u_rows, row_from, row_until, above, lanes, 0, -1);
+            lw_add_rows(&u_rows, row_from, row_until, above, lanes, 1, 0);
+            lw_add_rows(&u_rows, row_from, row_until, above, lanes, 0, 1);
+            lw_add_rows(&u_rows, row_from, row_until, above, lanes, 0, 0);
+            lw_make_squares_8(&u_rows);
+            lw_no_rows(&u_own_rows);
+            lw_add_rows(&u_own_rows, row_from, row_until, above, lanes, 0, 0);
+            lw_make_squares_8(&u_own_rows);
+        }
+        lw_copy_steps_8(u_steps + (-8 & 15) * 104 + 16, u_first, u_s0, 1, -7, above - 1, lanes + 1, &u_rows, false,
+                true);
+        int64_t from[7], until[7]; /* lanes at work in each sweep */
+        for (int64_t sweep = 0; sweep < sweeps; ++sweep) {
+            from[sweep] = until[sweep] = lw_max_i64(above, -sweep);
+        }
+        const int64_t last = row_until[lanes - 1 + 16] + lanes - 1;
         int64_t group = 0;
-        for (; group < width + lanes - 1 + (sweeps - 1); group += 8) {
-            lw_copy_steps_8(u_steps + (group & 15) * 104 + 16, u_first, u_s0, 1, group + 1, above - 1, lanes + 1, -1,
-                    width + 1, false, true);
-            const int64_t end = lw_min_i64(group + 8, width + lanes - 1 + (sweeps - 1));
+        for (; group < last + (sweeps - 1); group += 8) {
+            lw_copy_steps_8(u_steps + (group & 15) * 104 + 16, u_first, u_s0, 1, group + 1, above - 1, lanes + 1,
+                    &u_rows, false, true);
+            const int64_t end = lw_min_i64(group + 8, last + (sweeps - 1));
             for (int64_t clock = group; clock < end; ++clock) {
                 for (int64_t sweep = 0; sweep < sweeps; ++sweep) {
                     const int64_t step = clock - sweep;
+                    const int64_t beyond = lanes - below * sweep;
                     const double *const u_1_ago = u_steps + ((step - 2) & 15) * 104 + 16;
                     double *const u_now = u_steps + ((step - 1) & 15) * 104 + 16;
                     const double *const u_1_later = u_steps + (step & 15) * 104 + 16;
-                    const int64_t from = lw_max_i64(lw_max_i64(above, -sweep), step - width + 1);
-                    const int64_t until = lw_min_i64(lanes - below * sweep, step + 1);
-                    if (until - from == 64) {
+                    while (until[sweep] < beyond && row_from[until[sweep] + 16] + until[sweep] <= step) ++until[sweep];
+                    while (from[sweep] < until[sweep] && row_until[from[sweep] + 16] + from[sweep]
+                            <= step) ++from[sweep];
+                    if (until[sweep] - from[sweep] == 64) {
                         #pragma GCC ivdep
-                        for (int64_t lane = from; lane < from + 64; ++lane) {
+                        for (int64_t lane = from[sweep]; lane < from[sweep] + 64; ++lane) {
                             gauss_seidel_point(u_1_ago, u_now, u_1_later, lane);
                         }
                     }
                     else {
                         #pragma GCC ivdep
-                        for (int64_t lane = from; lane < until; ++lane) {
+                        for (int64_t lane = from[sweep]; lane < until[sweep]; ++lane) {
                             gauss_seidel_point(u_1_ago, u_now, u_1_later, lane);
                         }
                     }
                     __asm__ volatile("" ::: "memory");
                 }
             }
-            lw_copy_steps_8(u_steps + ((group - 8) & 15) * 104 + 16, u_first, u_s0, 1, group - 7, above, lanes, 0,
-                    width, true, false);
+            lw_copy_steps_8(u_steps + ((group - 8) & 15) * 104 + 16, u_first, u_s0, 1, group - 7, above, lanes,
+                    &u_own_rows, true, false);
         }
-        for (int64_t left = group; left - 7 < width + lanes - 1; left += 8)
-            lw_copy_steps_8(u_steps + ((left - 8) & 15) * 104 + 16, u_first, u_s0, 1, left - 7, above, lanes, 0, width,
-                    true, false);
+        for (int64_t left = group; left - 7 < last; left += 8)
+            lw_copy_steps_8(u_steps + ((left - 8) & 15) * 104 + 16, u_first, u_s0, 1, left - 7, above, lanes,
+                    &u_own_rows, true, false);
     }
 }
 

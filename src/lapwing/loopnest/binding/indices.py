@@ -219,6 +219,8 @@ class _Check:
     def _check_written_box(self, occurrence: Occurrence) -> None:
         """What ranks store is sent and collected in boxes of all their iterations, whatever guards and inner loops say."""
         access, domain = occurrence.access, self._inside(())
+        if domain.is_empty:
+            return
         names = {loop.name for loop in domain.loops}
         for axis, (affine, extent) in enumerate(zip(access.affine, self.shapes[access.array], strict=True)):
             if affine is None or self._is_whole(access.array, axis):
