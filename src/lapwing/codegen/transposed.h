@@ -13,14 +13,14 @@
 
 #include "support.h"
 
-/* Steps copied at once; elements from one step to the next in a buffer; lanes before lane 0 that it has room for; bytes of
- * a row that are fetched ahead of time. */
+/* Steps copied at once; elements from one step to the next in a buffer; lanes before lane 0 that it has room for; bytes
+ * of a row that are fetched ahead of time. */
 enum { LW_STEPS = 8, LW_WIDTH = 104, LW_MARGIN = 16, LW_AHEAD = 128 };
 
 enum { LW_FAR = INT32_MAX }; /* beyond any row */
 
-/* Of every lane, LW_MARGIN ones before lane 0 first, the positions from `low` on and below `high`. Of so many lanes each
- * that make a square: the steps from which one lane or all of them are at such positions, and until which. */
+/* Of every lane, LW_MARGIN ones before lane 0 first, the positions from `low` on and below `high`. Of so many lanes
+ * each that make a square: the steps from which one lane or all of them are at such positions, and until which. */
 typedef struct lw_rows {
     int64_t low[LW_WIDTH], high[LW_WIDTH];
     int64_t some_from[LW_WIDTH], all_from[LW_WIDTH], all_until[LW_WIDTH], some_until[LW_WIDTH];
@@ -33,7 +33,8 @@ LW_INLINE void lw_no_rows(lw_rows *rows) {
     }
 }
 
-/* Adds what lanes `first` to `last`, at positions `starts` to `stops` of their rows, want at an offset across and along. */
+/* Adds what lanes `first` to `last`, at positions `starts` to `stops` of their rows, want at an offset across and
+ * along. */
 LW_INLINE void lw_add_rows(lw_rows *rows, const int64_t *starts, const int64_t *stops, int64_t first, int64_t last,
                            int64_t across, int64_t along) {
     for (int64_t k = first + LW_MARGIN; k < last + LW_MARGIN; ++k) {
@@ -55,8 +56,7 @@ LW_INLINE void lw_clip_rows(lw_rows *rows, int64_t first, int64_t last, int64_t 
 
 /* Of lanes `first` to `last` only what lies before their first positions. */
 LW_INLINE void lw_rows_before(lw_rows *rows, const int64_t *starts, int64_t first, int64_t last) {
-    for (int64_t k = first + LW_MARGIN; k < last + LW_MARGIN; ++k)
-        rows->high[k] = lw_min_i64(rows->high[k], starts[k]);
+    for (int64_t k = first + LW_MARGIN; k < last + LW_MARGIN; ++k) rows->high[k] = lw_min_i64(rows->high[k], starts[k]);
 }
 
 #define LW_JOINED_(name, suffix) name##_##suffix
@@ -168,10 +168,10 @@ LW_INLINE void LW_NAME(lw_square_out)(const LW_ELEMENT *steps, LW_ELEMENT *first
     }
 }
 
-/* A square of which only some elements are wanted; `step` and `lane` are its first ones. What it has in the buffer besides
- * them is nobody's. */
-LW_INLINE void LW_NAME(lw_part_of_square)(LW_ELEMENT *steps, LW_ELEMENT *first, int64_t next, int64_t along, int64_t step,
-                                          int64_t lane, const lw_rows *rows, bool out) {
+/* A square of which only some elements are wanted; `step` and `lane` are its first ones. What it has in the buffer
+ * besides them is nobody's. */
+LW_INLINE void LW_NAME(lw_part_of_square)(LW_ELEMENT *steps, LW_ELEMENT *first, int64_t next, int64_t along,
+                                          int64_t step, int64_t lane, const lw_rows *rows, bool out) {
     LW_ELEMENT square[LW_SIDE * LW_SIDE] __attribute__((aligned(64)));
     if (out) LW_NAME(lw_square_out)(steps, square, LW_SIDE, along);
     for (int i = 0; i < LW_SIDE; ++i) {
@@ -254,8 +254,7 @@ LW_INLINE void LW_NAME(lw_copy_steps)(void *buffer, void *array, int64_t row, in
         }
     }
 #endif
-    for (; lane < high_lane; ++lane)
-        LW_NAME(lw_copy_lane)(steps, first + lane * row, along, step, lane, rows, out);
+    for (; lane < high_lane; ++lane) LW_NAME(lw_copy_lane)(steps, first + lane * row, along, step, lane, rows, out);
 }
 
 #undef LW_OF_SIDE
