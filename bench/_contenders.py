@@ -15,9 +15,9 @@ from _report import compiler_name
 
 import lapwing as lw
 from lapwing.api.calls import run as api
-from lapwing.codegen.cache import build_shared_library
+from lapwing.codegen.compilation.cache import build_shared_library
+from lapwing.codegen.compilation.toolchain import find_c_compiler
 from lapwing.codegen.plain import plain_source
-from lapwing.codegen.toolchain import find_c_compiler
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.runtime.arrays.storage import LocalArray
 from lapwing.runtime.binding import native

@@ -24,9 +24,9 @@ from _report import say
 
 import lapwing as lw
 from lapwing.api.calls import run as api
-from lapwing.codegen.cache import build_shared_library
+from lapwing.codegen.compilation.cache import build_shared_library
+from lapwing.codegen.compilation.toolchain import find_mpi
 from lapwing.codegen.tile import tile_source
-from lapwing.codegen.toolchain import find_mpi
 from lapwing.errors import RunError
 from lapwing.loopnest.binding.bound_nest import ArrayType
 from lapwing.planner.choose import Wishes, make_plan

@@ -16,7 +16,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from lapwing.codegen.toolchain import find_c_compiler
+from lapwing.codegen.compilation.toolchain import find_c_compiler
 from lapwing.errors import LapwingError
 from lapwing.runtime.binding import native
 

@@ -22,7 +22,7 @@ from _memory import memory
 from _report import machine
 
 import lapwing as lw
-from lapwing.codegen.toolchain import find_mpi
+from lapwing.codegen.compilation.toolchain import find_mpi
 from lapwing.runtime.arrays import transfer
 from lapwing.runtime.mpi import communicator
 

@@ -26,7 +26,7 @@ from _memory import memory
 from _report import console, machine, show_machine, table, write_json
 
 import lapwing as lw
-from lapwing.codegen.toolchain import find_mpi
+from lapwing.codegen.compilation.toolchain import find_mpi
 from lapwing.errors import LapwingError
 from lapwing.runtime.mpi import communicator
 from lapwing.session.spilling import spilled

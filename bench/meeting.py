@@ -21,7 +21,7 @@ import numpy as np
 from _report import machine
 
 import lapwing as lw
-from lapwing.codegen.toolchain import find_mpi
+from lapwing.codegen.compilation.toolchain import find_mpi
 from lapwing.runtime.arrays.meeting import Call, check_same_elements
 from lapwing.runtime.mpi import communicator
 

@@ -21,7 +21,7 @@ from _nests import PROBLEMS
 from _report import console, machine, say, show_machine, spread, summary, table, write_json
 from rich.console import Console
 
-from lapwing.codegen.toolchain import find_mpi
+from lapwing.codegen.compilation.toolchain import find_mpi
 
 REPEATS, QUICK_REPEATS = 7, 2
 ENGINES = ("blocking", "overlap")

@@ -50,6 +50,7 @@ lapwing.overlap.ir
 lapwing.store
 lapwing.trace
 lapwing.loopnest.binding
+lapwing.codegen.compilation
 lapwing.overlap.libraries
 lapwing.overlap.languages.shared
 lapwing.overlap.languages.c.parsing

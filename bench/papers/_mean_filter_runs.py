@@ -28,7 +28,7 @@ from _report import say
 from mean_filter import smooth
 
 import lapwing as lw
-from lapwing.codegen.toolchain import find_mpi
+from lapwing.codegen.compilation.toolchain import find_mpi
 from lapwing.errors import BuildError, LapwingError, RunError
 from lapwing.store.chunking import blocks
 

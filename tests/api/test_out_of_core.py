@@ -23,7 +23,7 @@ from needs import LIBURING
 from processes import WITH_HELPERS
 
 import lapwing as lw
-from lapwing.codegen.toolchain import find_c_compiler, find_mpi
+from lapwing.codegen.compilation.toolchain import find_c_compiler, find_mpi
 from lapwing.errors import BuildError, RunError
 from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.planner.choose import Wishes

@@ -286,7 +286,7 @@ def test_indices_out_of_bounds(tmp_path: Path) -> None:
 @pytest.mark.mpi
 @pytest.mark.timeout(300)
 def test_on_ranks(tmp_path: Path) -> None:
-    from lapwing.codegen.toolchain import find_mpi
+    from lapwing.codegen.compilation.toolchain import find_mpi
 
     find_mpi()
     for nest in PROGRAMS:

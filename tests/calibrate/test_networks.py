@@ -13,7 +13,7 @@ from limits import scaled
 
 from lapwing.api.calls.decide import Decider
 from lapwing.calibrate import networks
-from lapwing.codegen.toolchain import find_mpi
+from lapwing.codegen.compilation.toolchain import find_mpi
 from lapwing.errors import BuildError
 from lapwing.machine import stored
 from lapwing.machine.machine import Link

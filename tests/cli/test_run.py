@@ -27,8 +27,8 @@ import lapwing as lw
 from lapwing.api import check
 from lapwing.api.nest import Nest
 from lapwing.cli.main import main
-from lapwing.codegen.cache import cache_directory
-from lapwing.codegen.toolchain import find_mpi
+from lapwing.codegen.compilation.cache import cache_directory
+from lapwing.codegen.compilation.toolchain import find_mpi
 from lapwing.errors import BuildError, LapwingError, RefusedError
 from lapwing.files import check_writable, write_json
 from lapwing.launch import loading

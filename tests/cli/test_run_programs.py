@@ -14,8 +14,8 @@ import pytest
 from everyday import everyday
 from limits import scaled
 
-from lapwing.codegen.cache import cache_directory
-from lapwing.codegen.toolchain import find_mpi
+from lapwing.codegen.compilation.cache import cache_directory
+from lapwing.codegen.compilation.toolchain import find_mpi
 from lapwing.errors import BuildError
 
 SSOR = """

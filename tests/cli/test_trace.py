@@ -20,7 +20,7 @@ from limits import scaled
 from needs import ADDR2LINE, FORTRAN_MPI
 from processes import default_signals
 
-from lapwing.codegen.toolchain import find_mpi
+from lapwing.codegen.compilation.toolchain import find_mpi
 from lapwing.errors import BuildError
 
 LIMIT = scaled(100)  # seconds for one command, the library's build included

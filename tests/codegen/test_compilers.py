@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from lapwing.codegen.contraction import contracts
-from lapwing.codegen.toolchain import find_c_compiler
+from lapwing.codegen.compilation.contraction import contracts
+from lapwing.codegen.compilation.toolchain import find_c_compiler
 
 
 @lw.nest
@@ -108,7 +108,7 @@ def test_fused_products_are_found(tmp_path, monkeypatch, with_objdump):
         command = [*compiler, "-O2", "-mfma", "-ffp-contract=off", "-c", f"{name}.c", "-o", f"{name}.o"]
         subprocess.run(command, cwd=tmp_path, check=True)
     if not with_objdump:
-        monkeypatch.setattr("lapwing.codegen.contraction.shutil.which", lambda name: None)
+        monkeypatch.setattr("lapwing.codegen.compilation.contraction.shutil.which", lambda name: None)
     contracts.cache_clear()
     assert contracts(tmp_path / "fused.o")
     assert not contracts(tmp_path / "apart.o")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from limits import scaled
 
-from lapwing.codegen.toolchain import find_mpi
+from lapwing.codegen.compilation.toolchain import find_mpi
 
 SECONDS = scaled(120)
 OBJECTS = ("main", "mpi")  # the same for all nests

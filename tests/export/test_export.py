@@ -24,7 +24,7 @@ import lapwing as lw
 from lapwing.api.calls.decide import Decider
 from lapwing.api.nest import Nest
 from lapwing.cli.main import main
-from lapwing.codegen.toolchain import find_mpi
+from lapwing.codegen.compilation.toolchain import find_mpi
 from lapwing.errors import BuildError, RefusedError
 from lapwing.export import smpi
 from lapwing.export.description import c_text as _text

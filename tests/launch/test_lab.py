@@ -22,7 +22,7 @@ from limits import scaled
 from needs import LAB
 from processes import default_signals
 
-from lapwing.codegen.toolchain import find_mpi
+from lapwing.codegen.compilation.toolchain import find_mpi
 from lapwing.errors import BuildError, RefusedError, RunError
 from lapwing.launch import lab as finding
 from lapwing.launch import launch

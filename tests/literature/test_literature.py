@@ -17,7 +17,7 @@ from limits import scaled
 from literature_worker import ALONE, FAMILIES, FLOAT_SUMS, HERE, outcome, programs
 
 import lapwing as lw
-from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
+from lapwing.codegen.compilation.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
 from lapwing.errors import BuildError
 from lapwing.loopnest.program import short_loops
 from lapwing.planner.plan import ENGINES

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler
+from lapwing.codegen.compilation.toolchain import find_c_compiler, find_cxx_compiler
 from lapwing.errors import BuildError
 from lapwing.runtime.binding import native
 

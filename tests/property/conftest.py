@@ -16,7 +16,7 @@ from lapwing.loopnest.program import short_loops
 # In a process of its own: a runtime brings MPI along.
 BUILD = """
 from lapwing.runtime.binding import native
-from lapwing.codegen.cache import cache_directory
+from lapwing.codegen.compilation.cache import cache_directory
 native.serial_runtime(), native.mpi_runtime()
 print(cache_directory())
 """

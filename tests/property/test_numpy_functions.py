@@ -16,7 +16,7 @@ from everyday import one_of
 from loading import load
 
 import lapwing as lw
-from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler
+from lapwing.codegen.compilation.toolchain import find_c_compiler, find_cxx_compiler
 from lapwing.errors import BuildError
 
 POINTS = 1500

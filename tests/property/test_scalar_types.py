@@ -25,7 +25,7 @@ from randomness import first_seed, time_is_left, wanted
 from searching import search
 
 import lapwing as lw
-from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler
+from lapwing.codegen.compilation.toolchain import find_c_compiler, find_cxx_compiler
 from lapwing.errors import BuildError
 from lapwing.runtime.binding import native
 

@@ -19,7 +19,7 @@ from needs import LIBURING
 from processes import WITH_HELPERS
 from randomness import first_seed, wanted
 
-from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler
+from lapwing.codegen.compilation.toolchain import find_c_compiler, find_cxx_compiler
 from lapwing.errors import BuildError
 from lapwing.runtime.binding import native
 

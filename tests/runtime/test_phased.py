@@ -19,7 +19,7 @@ from limits import scaled
 from processes import WITH_HELPERS
 
 import lapwing as lw
-from lapwing.codegen.toolchain import find_mpi
+from lapwing.codegen.compilation.toolchain import find_mpi
 from lapwing.errors import BuildError
 from lapwing.loopnest.binding.phased_nest import PhasedNest
 from lapwing.planner.phased import dimensions_to_cut, make_phased_plan

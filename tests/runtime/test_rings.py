@@ -18,7 +18,7 @@ from processes import WITH_HELPERS
 from randomness import THOROUGHLY, rounds
 
 import lapwing as lw
-from lapwing.codegen.toolchain import find_mpi
+from lapwing.codegen.compilation.toolchain import find_mpi
 from lapwing.errors import BuildError
 from lapwing.loopnest.dependences import inside_sweep
 from lapwing.planner.plan import ENGINES

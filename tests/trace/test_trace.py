@@ -23,7 +23,7 @@ from everyday import everyday
 from limits import scaled
 from made_traces import event, many_events, out_of_core, pipeline, rank_of, run_of, two_ranks
 
-from lapwing.codegen.toolchain import find_mpi
+from lapwing.codegen.compilation.toolchain import find_mpi
 from lapwing.errors import BuildError
 from lapwing.trace import timeline
 from lapwing.trace.events import ACTIVITIES, RankTrace, RunTrace

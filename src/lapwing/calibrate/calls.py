@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lapwing.codegen.cache import build_shared_library
-from lapwing.codegen.toolchain import find_cxx_compiler
+from lapwing.codegen.compilation.cache import build_shared_library
+from lapwing.codegen.compilation.toolchain import find_cxx_compiler
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.runtime.binding import native
 from lapwing.runtime.workspace import Workspace

@@ -7,7 +7,7 @@ import os
 from functools import cache
 from pathlib import Path
 
-from lapwing.codegen.toolchain import cpu_identity
+from lapwing.codegen.compilation.toolchain import cpu_identity
 from lapwing.machine.machine import Fingerprint
 from lapwing.runtime.binding import native
 

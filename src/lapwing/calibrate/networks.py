@@ -13,7 +13,7 @@ from typing import Any
 from lapwing.calibrate.fingerprint import here
 from lapwing.calibrate.messages import measure_links
 from lapwing.calibrate.rig import Rig
-from lapwing.codegen.cache import cache_directory
+from lapwing.codegen.compilation.cache import cache_directory
 from lapwing.errors import RefusedError
 from lapwing.machine.document import links_document, links_from
 from lapwing.machine.machine import Link

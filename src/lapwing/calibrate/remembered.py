@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lapwing.codegen.cache import cache_directory, make_cache_directory
+from lapwing.codegen.compilation.cache import cache_directory, make_cache_directory
 from lapwing.planner.rates import Shape
 
 _VERSION = 1

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lapwing.calibrate.nests import bound_to, relay, stream
-from lapwing.codegen.cache import build_shared_library
-from lapwing.codegen.toolchain import find_c_compiler
+from lapwing.codegen.compilation.cache import build_shared_library
+from lapwing.codegen.compilation.toolchain import find_c_compiler
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.planner.plan import SLICE_SECONDS
 from lapwing.runtime.arrays.storage import LocalArray, allocate

@@ -84,7 +84,7 @@ def command(
     json_path: Path | None,
 ) -> None:
     from lapwing.cli.tables.calibrate import show
-    from lapwing.codegen.cache import make_cache_directory
+    from lapwing.codegen.compilation.cache import make_cache_directory
     from lapwing.files import check_writable, write_json
     from lapwing.launch.loading import load_nest, problem_settings
     from lapwing.launch.progress import ProgressBar

@@ -20,9 +20,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lapwing.codegen.cache import cache_directory, make_cache_directory
-from lapwing.codegen.ownership import check_directory, check_file
-from lapwing.codegen.toolchain import cpu_identity, find_c_compiler
+from lapwing.codegen.compilation.cache import cache_directory, make_cache_directory
+from lapwing.codegen.compilation.ownership import check_directory, check_file
+from lapwing.codegen.compilation.toolchain import cpu_identity, find_c_compiler
 from lapwing.errors import BuildError, RefusedError, RunError
 from lapwing.scratch import remove_abandoned, scratch_directory
 

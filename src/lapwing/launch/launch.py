@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from lapwing.codegen.cache import cache_directory
-from lapwing.codegen.toolchain import find_mpi
+from lapwing.codegen.compilation.cache import cache_directory
+from lapwing.codegen.compilation.toolchain import find_mpi
 from lapwing.errors import LapwingError, RefusedError, RunError
 from lapwing.launch.frames import ALIVE, FrameReader
 from lapwing.launch.job import Emit, Report, stopped_text

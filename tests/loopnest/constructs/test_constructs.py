@@ -13,7 +13,7 @@ from equal import equal
 from limits import scaled
 
 import lapwing as lw
-from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
+from lapwing.codegen.compilation.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
 from lapwing.errors import BuildError
 
 

@@ -18,7 +18,7 @@ from _running import ON_ONE_MACHINE
 from limits import scaled
 from needs import MAKE
 
-from lapwing.codegen.toolchain import find_mpi
+from lapwing.codegen.compilation.toolchain import find_mpi
 from lapwing.errors import BuildError, RefusedError, RunError
 from lapwing.overlap.source.patch import FileChange
 from lapwing.overlap.verify import runs

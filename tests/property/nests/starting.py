@@ -15,7 +15,7 @@ from limits import scaled
 from processes import WITH_HELPERS
 from randomness import first_seed
 
-from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
+from lapwing.codegen.compilation.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
 from lapwing.errors import BuildError
 
 HERE = Path(__file__).parent

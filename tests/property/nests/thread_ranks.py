@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from lapwing.api.calls.out_of_core import Ending, WorkOnDisk
-from lapwing.codegen.cache import build_shared_library
+from lapwing.codegen.compilation.cache import build_shared_library
+from lapwing.codegen.compilation.toolchain import find_c_compiler, find_cxx_compiler
 from lapwing.codegen.tile import tile_source
-from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.planner.plan import Plan
 from lapwing.runtime.arrays.layout import written_boxes

@@ -20,7 +20,7 @@ from processes import WITH_HELPERS
 from random_programs import random_program
 from randomness import first_seed, wanted
 
-from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
+from lapwing.codegen.compilation.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
 from lapwing.errors import BuildError
 
 WORKER = Path(__file__).with_name("program_worker.py")

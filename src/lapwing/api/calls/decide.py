@@ -13,7 +13,7 @@ from lapwing.calibrate.fingerprint import here
 from lapwing.calibrate.forms import FormProber
 from lapwing.calibrate.probing import Prober
 from lapwing.calibrate.tile import kernel_key
-from lapwing.codegen.cache import cache_directory
+from lapwing.codegen.compilation.cache import cache_directory
 from lapwing.errors import BuildError
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence

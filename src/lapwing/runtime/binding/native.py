@@ -10,10 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lapwing.codegen.cache import build_shared_library
-from lapwing.codegen.contraction import contracts
-from lapwing.codegen.exact_flags import flags_to_try
-from lapwing.codegen.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
+from lapwing.codegen.compilation.cache import build_shared_library
+from lapwing.codegen.compilation.contraction import contracts
+from lapwing.codegen.compilation.exact_flags import flags_to_try
+from lapwing.codegen.compilation.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
 from lapwing.errors import BuildError
 from lapwing.runtime.binding.numpy_loops import provide_numpy_loops
 from lapwing.trace.events import ACTIVITIES

@@ -7,8 +7,8 @@ import sys
 import threading
 from typing import Any
 
-from lapwing.codegen.cache import build_shared_library
-from lapwing.codegen.toolchain import find_mpi
+from lapwing.codegen.compilation.cache import build_shared_library
+from lapwing.codegen.compilation.toolchain import find_mpi
 from lapwing.errors import RunError
 from lapwing.launcher import launched_size, launcher_rank
 from lapwing.notices import say

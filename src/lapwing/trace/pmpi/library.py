@@ -11,8 +11,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from lapwing.codegen.cache import build_shared_library
-from lapwing.codegen.toolchain import find_mpi
+from lapwing.codegen.compilation.cache import build_shared_library
+from lapwing.codegen.compilation.toolchain import find_mpi
 
 # The C++ library is linked in: the program may bring an older one of its own. What is exported are MPI's functions only.
 _FLAGS = (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lapwing.codegen import cache, ownership
+from lapwing.codegen.compilation import cache, ownership
 from lapwing.errors import BuildError
 
 OTHER = 12345

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lapwing.codegen import toolchain
+from lapwing.codegen.compilation import toolchain
 from lapwing.errors import BuildError
 
 ELF = b"\x7fELF and so on"

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from lapwing.codegen import cache
-from lapwing.codegen.toolchain import Compiler
+from lapwing.codegen.compilation import cache
+from lapwing.codegen.compilation.toolchain import Compiler
 from lapwing.errors import BuildError
 
 CC = shutil.which("cc") or "cc"
@@ -32,8 +32,8 @@ SOURCES = {
 SCRIPT = f"""
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from lapwing.codegen.cache import build_shared_library
-from lapwing.codegen.toolchain import Compiler
+from lapwing.codegen.compilation.cache import build_shared_library
+from lapwing.codegen.compilation.toolchain import Compiler
 print(build_shared_library(name="tile", sources={SOURCES!r}, main=["tile.c"], flags=["-O1"], announce=None,
                            compiler=Compiler((sys.argv[1],), "logged")))
 """

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lapwing import scratch
-from lapwing.codegen import ownership
-from lapwing.codegen.toolchain import Compiler, compiler_environment, cpu_identity
+from lapwing.codegen.compilation import ownership
+from lapwing.codegen.compilation.toolchain import Compiler, compiler_environment, cpu_identity
 from lapwing.errors import BuildError
 
 _BUILD_SECONDS = 300
