@@ -46,3 +46,26 @@ def wrapped(line: str) -> Iterator[str]:
         else:
             current = f"{current} {piece}"
     yield current
+
+
+class Lines:
+    """Lines of C with the indentation of the blocks they stand in."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._depth = 0
+
+    def add(self, *texts: str) -> None:
+        self.texts.extend("    " * self._depth + text for text in texts)
+
+    def open(self, text: str) -> None:
+        self.add(text)
+        self._depth += 1
+
+    def close(self) -> None:
+        self._depth -= 1
+        self.add("}")
+
+    def close_all(self) -> None:
+        while self._depth:
+            self.close()

@@ -121,7 +121,7 @@ class Buffers:
         c = self.c
         for number, plane in enumerate(self.planes):
             if plane.written:
-                step = _plus(c.left, self._behind(plane))
+                step = plus(c.left, self._behind(plane))
                 yield f"for (int64_t {c.left} = {c.group}; {step} < {beyond}; {c.left} += {COPIED_STEPS})"
                 yield "    " + self._copy(number, plane, c.left, self._behind(plane), row(plane), along, out=True)
 
@@ -133,9 +133,9 @@ class Buffers:
     def _copy(self, number: int, plane: Plane, group: str, more: int, row: str, along: int, out: bool) -> str:
         """The copy of a group's steps, from the one that is ``more`` after ``group`` on."""
         c, first = self.c, self._name(number, "first")
-        kept, step = self._lane_0(number, plane, group, more), _plus(group, more)
+        kept, step = self._lane_0(number, plane, group, more), plus(group, more)
         (above, below), rows = plane.lanes, self._name(number, "own_rows" if out else "rows")
-        lanes = (self._first_lane, c.lanes) if out else (_plus(self._first_lane, above), _plus(c.lanes, below))
+        lanes = (self._first_lane, c.lanes) if out else (plus(self._first_lane, above), plus(c.lanes, below))
         # Rows that are copied in have been fetched when they are copied out.
         flags = f"true, {'false' if plane.reads_old else 'true'}" if out else "false, true"
         function = f"lw_copy_steps_{ITEMSIZES[plane.dtype]}"
@@ -143,7 +143,7 @@ class Buffers:
 
     def _lane_0(self, number: int, plane: Plane, step: str, more: int = 0) -> str:
         """Where lane 0 of a step is kept. Those of steps that are copied at once follow one another."""
-        index = _plus(step, more - plane.steps[1])
+        index = plus(step, more - plane.steps[1])
         index = f"({index})" if " " in index else index
         return f"{self._buffers[number]} + ({index} & {self._all.kept_steps(number) - 1}) * {BUFFER_LANES} + {MARGIN}"
 
@@ -160,7 +160,7 @@ def _signed(number: int) -> str:
     return f"{'+' if number > 0 else '-'} {abs(number)}"
 
 
-def _plus(text: str, number: int) -> str:
+def plus(text: str, number: int) -> str:
     """The C text of a sum, as short as can be; no text stands for zero."""
     if text.lstrip("-").isdigit():
         text, number = "", int(text) + number

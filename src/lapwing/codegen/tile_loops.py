@@ -1,0 +1,200 @@
+"""The loops of a tile in C: over the points of a box, in one of the orders of ``tiling.inner``.
+
+Where the innermost loop is a chain of dependent
+operations, as in Gauss-Seidel, the core would wait out the latency of every link. With lanes the two innermost loops are
+skewed: a few rows advance together, each one step behind the row above, so that every step holds as many independent
+points for the core to overlap or the compiler to vectorise. Two points of one step differ by (d, -d), and no dependence
+does where rectangular tiles are legal (none has a negative component inside a sweep), so the lanes of a step are
+independent and each step sees what the steps before it wrote.
+
+Where the whole nest is skewed, loops run over skewed coordinates and the user's indices are computed from them: the body and
+the layout of arrays are as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+
+from lapwing.affine.scanning import LoopBounds
+from lapwing.codegen.expression import C_TYPES
+from lapwing.codegen.faces import FaceWriter
+from lapwing.codegen.names import PairNames
+from lapwing.codegen.text import Lines, indented, mentions, wrapped
+from lapwing.loopnest.binding import typed as t
+from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.tiling.chains import shortened
+from lapwing.tiling.faces import Face
+from lapwing.tiling.inner import InnerForm
+from lapwing.tiling.invariants import raises_alike
+
+# "ivdep" and "omp simd" free the iterations of one loop from each other, not those of the loop around it. Compilers have
+# got that wrong; nothing moves across this line.
+IN_ORDER = '__asm__ volatile("" ::: "memory");'
+
+
+class TileWriter(FaceWriter):
+    """Writes a tile whose rows stay where they are."""
+
+    def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
+        innermost = bound.nest.space_loops[form.order[-1]]
+        super().__init__(replace(bound, body=shortened(bound.body, innermost.name, innermost.step)), faces)
+        self.form, self.lanes = form, form.lanes
+
+    @property
+    def joins_sweeps(self) -> bool:
+        """Whether a box may hold several sweeps."""
+        return False
+
+    def headers(self) -> Iterator[str]:
+        """Includes of what this tile takes besides."""
+        yield from ()
+
+    def source(self) -> str:
+        lines = [*self.heading("One tile."), *self.headers(), "", *self.invariant_functions(), *self.point_function()]
+        lines += ["", *self._compute(), "", *self.face_functions()]
+        return "\n".join(lines) + "\n"
+
+    def _compute(self) -> Iterator[str]:
+        lines = Lines()
+        call = self.point_call()
+        self._loops(lines, call)
+        yield "void lw_tile_compute(lw_tile *tile, const lw_box *box) {"
+        text = call + "\n".join(lines.texts)
+        invariants = list(self.invariants(text))
+        declared = self.declarations(text + "\n".join(invariants))
+        for line in indented([*declared, *invariants, *lines.texts, *self.write_back()]):
+            yield from wrapped(line)
+        yield "}"
+
+    def _loops(self, lines: Lines, call: str) -> None:
+        if not self.joins_sweeps:
+            self.sweep_indices(lines, call)
+        *outer, innermost = (self.nest.sweep_depth + k for k in self.form.order)
+        if self.lanes > 1:
+            *outer, v = outer
+            for k in outer:
+                self.open_loop(lines, k)
+            self.pair(lines, v, innermost, call, is_inside=bool(outer))
+        else:
+            for k in outer:
+                self.open_loop(lines, k)
+            self.open_loop(lines, innermost, "#pragma GCC ivdep" if self.form.independent else "")
+            lines.add(call)
+            lines.close()
+            if self.form.independent and outer:
+                lines.add(IN_ORDER)
+        lines.close_all()
+
+    def pair(self, lines: Lines, v: int, w: int, call: str, is_inside: bool) -> None:
+        """The two innermost loops as a block of rows, each one step behind the row above.
+
+        While the rows of a block come in and run out, only some lanes work; in between all do, and that loop is the one
+        that counts.
+        """
+        c, row = self.pair_names(), self.loop_bounds(w)
+        ragged = mentions(f"{row.low} {row.high}", self.coordinate(self.nest.loops[v].name))
+        if not ragged:
+            lines.add(f"const int64_t {c.begin} = {row.low}, {c.end} = {row.high};")
+            lines.add(f"if ({c.begin} >= {c.end}) {'continue' if is_inside else 'return'};")
+        high = self.loop_end(lines, v)
+        lines.open(
+            f"for (int64_t {c.block} = {self.loop_bounds(v).low}; {c.block} < {high}; {c.block} += {self.lanes}) {{"
+        )
+        lines.add(f"const int64_t {c.lanes} = lw_min_i64({self.lanes}, {high} - {c.block});")
+        lines.add(*(self._ragged_steps(c, v, row) if ragged else self._even_steps(c)))
+        private = self.private_accumulators()
+        for name, (c_type, start, _) in private.items():
+            lines.add(f"{c_type} {name}[{self.lanes}];")
+            lines.add(f"for (int {c.lane} = 0; {c.lane} < {self.lanes}; ++{c.lane}) {name}[{c.lane}] = {start};")
+
+        def steps(first: str, last: str, lanes: tuple[str, str], statement: str, *pragma: str) -> None:
+            lines.open(f"for (int64_t {c.step} = {first}; {c.step} < {last}; ++{c.step}) {{")
+            lines.add(*pragma)
+            lines.open(f"for (int64_t {c.lane} = {lanes[0]}; {c.lane} < {lanes[1]}; ++{c.lane}) {{")
+            for k, value in ((v, f"{c.block} + {c.lane}"), (w, f"{c.step} - {c.lane}")):
+                name = self.nest.loops[k].name
+                lines.add(f"const int64_t {self.coordinate(name)} = {value};", *self.index_from_coordinates(name))
+            lines.add(statement)
+            lines.close()
+            lines.add(IN_ORDER)
+            lines.close()
+
+        names = [accumulator.name for accumulator in self.plain_accumulators()]
+        kept = {name: f"{lane_name}[{c.lane}]" for name, lane_name in zip(names, private, strict=True)}
+        if ragged:
+            first, last, some = c.first, c.last, ("0", c.lanes)
+            guarded = f"if ({c.step} >= {c.starts}[{c.lane}] && {c.step} < {c.stops}[{c.lane}]) {call}"
+        else:
+            first, last, guarded = c.begin, f"{c.end} + {c.lanes} - 1", call
+            some = (
+                f"lw_max_i64(0, {c.step} - {c.end} + 1)",
+                f"lw_min_i64({c.lanes}, {c.step} - {c.begin} + 1)",
+            )
+        steps(first, c.all_from, some, guarded)
+        steps(c.all_from, c.all_until, ("0", str(self.lanes)), self.point_call(kept), self.vector_pragma())
+        steps(c.all_until, last, some, guarded)
+        for name, (_, _, fold) in private.items():
+            folded = fold.format(f"{name}[{c.lane}]")
+            lines.add(f"for (int {c.lane} = 0; {c.lane} < {self.lanes}; ++{c.lane}) {folded}")
+        lines.close()
+
+    def pair_names(self) -> PairNames:
+        return PairNames(**{f.name: self.names.get(("pair", f.name), str(f.default)) for f in fields(PairNames)})
+
+    def _even_steps(self, c: PairNames) -> Iterator[str]:
+        """The steps in which all lanes work, where all rows are alike."""
+        yield f"const bool full = {c.lanes} == {self.lanes} && {c.end} - {c.begin} >= {self.lanes};"
+        yield f"const int64_t {c.all_from} = full ? {c.begin} + {self.lanes - 1} : {c.end} + {c.lanes} - 1;"
+        yield f"const int64_t {c.all_until} = full ? {c.end} : {c.all_from};"
+
+    def _ragged_steps(self, c: PairNames, v: int, row: LoopBounds) -> Iterator[str]:
+        """The steps in which each lane works, some do, and all do, where rows begin and end where they like."""
+        yield f"int64_t {c.starts}[{self.lanes}], {c.stops}[{self.lanes}];"
+        yield f"int64_t {c.first} = INT64_MAX, {c.last} = INT64_MIN;"
+        yield f"int64_t {c.all_from} = INT64_MIN, {c.all_until} = INT64_MAX;"
+        yield f"for (int64_t {c.lane} = 0; {c.lane} < {c.lanes}; ++{c.lane}) {{"
+        yield f"    const int64_t {self.coordinate(self.nest.loops[v].name)} = {c.block} + {c.lane};"
+        yield f"    {c.starts}[{c.lane}] = {row.low} + {c.lane};"
+        yield f"    {c.stops}[{c.lane}] = {row.high} + {c.lane};"
+        for kept, extremum, of in (
+            (c.first, "min", c.starts), (c.last, "max", c.stops), (c.all_from, "max", c.starts), (c.all_until, "min", c.stops)
+        ):  # fmt: skip
+            yield f"    {kept} = lw_{extremum}_i64({kept}, {of}[{c.lane}]);"
+        yield "}"
+        never = f"{c.lanes} < {self.lanes} || {c.all_from} >= {c.all_until}"
+        yield f"if ({never}) {c.all_from} = {c.all_until} = {c.last};"
+
+    def plain_accumulators(self) -> list[t.Accumulator]:
+        return [a for a in self.bound.body.accumulators if not a.is_shared]
+
+    def private_accumulators(self) -> dict[str, tuple[str, str, str]]:
+        """Per reduction, one accumulator a lane: its name, with its C type, first value and how it is folded."""
+        private = {}
+        for accumulator in self.plain_accumulators():
+            name = self.accumulator(accumulator.name)
+            lane_name = self.names.get(("lanes of", accumulator.name), f"{name}_lanes")
+            start = "0" if accumulator.operator == "+" else name
+            private[lane_name] = (C_TYPES[accumulator.dtype], start, self.accumulate(accumulator, name, "{}"))
+        return private
+
+    def vector_pragma(self) -> str:
+        """Roots, divisions and small integers are worth vectorising whatever gcc's cost model says of strided rows."""
+        body = self.bound.body
+        plain = body.is_straight and raises_alike(body) and not any(a.is_shared for a in body.accumulators)
+        stores = [s for s in body.simple if isinstance(s, t.TypedStore)]
+        small = all(s.target.dtype in ("int64", "int32", "int16", "int8", "uint8") for s in stores)
+        expensive = any(_is_expensive(statement.value) for statement in body.simple)
+        return "#pragma omp simd" if plain and (expensive or small) else "#pragma GCC ivdep"
+
+
+def _is_expensive(node: t.Typed) -> bool:
+    """Whether the expression takes a root of, or divides by, something that varies from point to point."""
+    return any(
+        isinstance(part, t.Operation) and part.operator in ("sqrt", "/") and _varies(part.operands[-1])
+        for part in t.walk(node)
+    )
+
+
+def _varies(node: t.Typed) -> bool:
+    return any(isinstance(part, t.Load | t.Local | t.Index) for part in t.walk(node))

@@ -1,0 +1,185 @@
+"""The loops of a tile in C that copies what a step needs of many rows into buffers (``tiling.transposed``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lapwing.affine.affine import Affine
+from lapwing.codegen.names import PairNames
+from lapwing.codegen.text import Lines, mentions
+from lapwing.codegen.tile_loops import IN_ORDER, TileWriter
+from lapwing.codegen.transposed import Buffers, plus
+from lapwing.loopnest.binding import typed as t
+from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.tiling.faces import Face
+from lapwing.tiling.inner import InnerForm
+from lapwing.tiling.transposed import BUFFER_LANES, COPIED_STEPS, MARGIN, Plane, planes_of
+
+
+class TransposedTileWriter(TileWriter):
+    """Writes a tile with buffers of transposed elements."""
+
+    def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
+        super().__init__(bound, faces, form)
+        planes = planes_of(self.bound, form.order)
+        assert planes is not None, "the form is not legal"
+        self.buffers = Buffers(planes, self.names, self.pair_names())
+        self.printer.placed = self.buffers.elements()
+
+    @property
+    def joins_sweeps(self) -> bool:
+        return self.buffers.sweeps > 1
+
+    def headers(self) -> Iterator[str]:
+        yield from self.buffers.headers()
+
+    def buffer_parameters(self) -> list[tuple[str, str]]:
+        return self.buffers.parameters()
+
+    def pair(self, lines: Lines, v: int, w: int, call: str, is_inside: bool) -> None:
+        """The two innermost loops as a block of rows, each one step behind the row above, on buffers of what the steps need."""
+        buffers = self.buffers
+        c, along, joins = self.pair_names(), self.nest.loops[w].step, buffers.sweeps > 1
+        if joins:
+            lines.add(f"const int64_t {c.sweeps} = box->hi[0] - box->lo[0];")
+        lines.add(*buffers.declarations())
+        high = self.loop_end(lines, v)
+        lines.open(
+            f"for (int64_t {c.block} = {self.loop_bounds(v).low}; {c.block} < {high}; {c.block} += {self.lanes}) {{"
+        )
+        lines.add(f"const int64_t {c.lanes} = lw_min_i64({self.lanes}, {high} - {c.block});")
+        if joins:
+            rest = _times(buffers.shift, f"({c.sweeps} - 1)")
+            lines.add(
+                "/* The lanes that each sweep leaves to the block below, and those that the block above has left. */"
+            )
+            lines.add(f"const int64_t {c.below} = {c.block} + {self.lanes} < {high} ? {buffers.shift} : 0;")
+            lines.add(f"const int64_t {c.above} = {c.block} == {self.loop_bounds(v).low} ? 0 : -{rest};")
+        self._rows_of_block(lines, buffers, c, v, w)
+        private, lanes_kept = self.private_accumulators(), self.lanes + MARGIN
+        for name, (c_type, start, _) in private.items():
+            lines.add(f"{c_type} {name}[{lanes_kept}];")
+            lines.add(f"for (int {c.lane} = 0; {c.lane} < {lanes_kept}; ++{c.lane}) {name}[{c.lane}] = {start};")
+        names = [accumulator.name for accumulator in self.plain_accumulators()]
+        kept = {name: f"{own}[{c.lane} + {MARGIN}]" for name, own in zip(names, private, strict=True)}
+        statement = self.point_call(kept)
+
+        def row_of(plane: Plane) -> str:
+            sign = "-" if self.nest.loops[v].step < 0 else ""
+            return plus(f"{sign}{self._row_stride(plane, self.nest.loops[v].name)}", -self._skew_of_pair(v, w) * along)
+
+        lines.add(*buffers.copied_before(row_of, along))
+        starts, stops, clock, after = c.starts, c.stops, c.step, ""
+        if joins:
+            starts, stops, clock = f"{starts}[{c.sweep}]", f"{stops}[{c.sweep}]", c.clock
+            after = f" + {_times(buffers.delay, f'({c.sweeps} - 1)')}"
+            lines.add(
+                f"int64_t {c.starts}[{buffers.sweeps}], {c.stops}[{buffers.sweeps}]; /* lanes at work in each sweep */"
+            )
+            lines.open(f"for (int64_t {c.sweep} = 0; {c.sweep} < {c.sweeps}; ++{c.sweep}) {{")
+            lines.add(f"{starts} = {stops} = lw_max_i64({c.above}, -{_times(buffers.shift, c.sweep)});")
+            lines.close()
+        else:
+            lines.add(f"int64_t {starts} = 0, {stops} = 0; /* lanes at work */")
+        lines.add(f"const int64_t {c.last} = {c.row_until}[{c.lanes} - 1 + {MARGIN}] + {c.lanes} - 1;")
+        lines.add(f"int64_t {c.group} = 0;")
+        lines.open(f"for (; {c.group} < {c.last}{after}; {c.group} += {COPIED_STEPS}) {{")
+        lines.add(*buffers.copied_in(row_of, along))
+        lines.add(f"const int64_t {c.end} = lw_min_i64({c.group} + {COPIED_STEPS}, {c.last}{after});")
+        lines.open(f"for (int64_t {clock} = {c.group}; {clock} < {c.end}; ++{clock}) {{")
+        beyond = c.lanes
+        if joins:
+            beyond = c.beyond
+            lines.open(f"for (int64_t {c.sweep} = 0; {c.sweep} < {c.sweeps}; ++{c.sweep}) {{")
+            lines.add(f"const int64_t {c.step} = {clock} - {_times(buffers.delay, c.sweep)};")
+            lines.add(f"const int64_t {c.beyond} = {c.lanes} - {c.below} * {c.sweep};")
+            self.indices_of(lines, ((0, f"box->lo[0] + {c.sweep}"),), statement)
+        lines.add(*buffers.at_step())
+        lines.add(f"while ({stops} < {beyond} && {c.row_from}[{stops} + {MARGIN}] + {stops} <= {c.step}) ++{stops};")
+        lines.add(
+            f"while ({starts} < {stops} && {c.row_until}[{starts} + {MARGIN}] + {starts} <= {c.step}) ++{starts};"
+        )
+
+        def lanes(beyond: str, pragma: str) -> None:
+            lines.add(pragma)
+            lines.open(f"for (int64_t {c.lane} = {starts}; {c.lane} < {beyond}; ++{c.lane}) {{")
+            self.indices_of(lines, ((v, f"{c.block} + {c.lane}"), (w, f"{c.begin} + {c.step} - {c.lane}")), statement)
+            lines.add(statement)
+            lines.close()
+
+        lines.open(f"if ({stops} - {starts} == {self.lanes}) {{")
+        lanes(f"{starts} + {self.lanes}", self.vector_pragma())
+        lines.close()
+        lines.open("else {")
+        lanes(stops, "#pragma GCC ivdep")
+        lines.close()
+        lines.add(IN_ORDER)
+        if joins:
+            lines.close()
+        lines.close()
+        lines.add(*buffers.copied_out(row_of, along))
+        lines.close()
+        lines.add(*buffers.copied_last(row_of, along, c.last))
+        for name, (_, _, fold) in private.items():
+            folded = fold.format(f"{name}[{c.lane}]")
+            lines.add(f"for (int {c.lane} = 0; {c.lane} < {lanes_kept}; ++{c.lane}) {folded}")
+        lines.close()
+
+    def _rows_of_block(self, lines: Lines, buffers: Buffers, c: PairNames, v: int, w: int) -> None:
+        """Where the rows of a block begin and end, from the first position of its first row on, and what is copied of them."""
+        row, first_lane = self.loop_bounds(w), c.above if buffers.sweeps > 1 else "0"
+        lines.add(f"int64_t {c.begin}, {c.row_from}[{BUFFER_LANES}], {c.row_until}[{BUFFER_LANES}];")
+        lines.add(*buffers.first_declarations())
+        lines.open("{")
+        self.indices_of(lines, ((v, c.block),))
+        lines.add(f"{c.begin} = {row.low};")
+        self.indices_of(lines, ((w, c.begin),))
+        lines.add(*buffers.first_elements(self._element_in_array))
+        lines.open(f"for (int64_t {c.lane} = {first_lane}; {c.lane} < {c.lanes}; ++{c.lane}) {{")
+        if mentions(f"{row.low} {row.high}", self.coordinate(self.nest.loops[v].name)):
+            lines.add(f"const int64_t {self.coordinate(self.nest.loops[v].name)} = {c.block} + {c.lane};")
+        lines.add(f"{c.row_from}[{c.lane} + {MARGIN}] = {row.low} - {c.begin};")
+        lines.add(f"{c.row_until}[{c.lane} + {MARGIN}] = {row.high} - {c.begin};")
+        lines.close()
+        lines.add(*buffers.rows(lambda plane: self._inside(plane, v, w)))
+        lines.close()
+
+    def _skew_of_pair(self, v: int, w: int) -> int:
+        """By how much a step along loop v moves the coordinate of loop w."""
+        return 0 if self.bound.skew is None else self.bound.skew.rows[w][v]
+
+    def _element_in_array(self, load: t.Load) -> str:
+        placed, self.printer.placed = self.printer.placed, {}
+        text = self.printer.load(load)
+        self.printer.placed = placed
+        return text
+
+    def _row_stride(self, plane: Plane, loop: str) -> str:
+        """The C name of the stride between the rows of a plane."""
+        return self.stride(plane.array, _axis_along(plane, loop)[0])
+
+    def _inside(self, plane: Plane, v: int, w: int) -> list[str]:
+        """How many lanes and positions from the reference at the loops' indices on the elements of a plane lie inside their
+        array, and where they do no more; by how much positions move from lane to lane."""
+        found = []
+        for loop in (self.nest.loops[k] for k in (v, w)):
+            axis, affine = _axis_along(plane, loop.name)
+            index, extent = self.affine(affine), self._extent(plane.array, axis)
+            found += (
+                [f"-({index})", f"{extent} - ({index})"]
+                if loop.step == 1
+                else [f"{index} - {extent} + 1", f"{index} + 1"]
+            )
+        return [*found, str(self._skew_of_pair(v, w))]
+
+
+def _axis_along(plane: Plane, loop: str) -> tuple[int, Affine]:
+    """The axis of an array that a loop runs along in a plane, and its index there."""
+    for axis, subscript in enumerate(plane.reference.subscripts):
+        if isinstance(subscript, t.AffineSubscript) and loop in subscript.affine.names:
+            return axis, subscript.affine
+    raise AssertionError(f"no axis of {plane.array} along {loop}")
+
+
+def _times(factor: int, text: str) -> str:
+    return text if factor == 1 else f"{factor} * {text}"
