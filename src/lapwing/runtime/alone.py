@@ -21,6 +21,7 @@ from lapwing.runtime.execute import (
     Outcome,
     Report,
     idle_outcome,
+    joined_sweeps,
     outcome_of,
     runner_of,
     streams,
@@ -69,9 +70,7 @@ class PreparedRun:
                     self._written[position] = written_boxes(bound, array.name, block)
             places[array.name] = place
         self._runner = runner_of(tiled, plan, 0, library, places)
-        # What a sweep is cut into follows one another: only whole sweeps can share what they copy.
-        together = plan.inner.form.sweeps if self._runner.program.c.steps == 1 else 1
-        self._options = native.Options(slice_seconds=1.0, sweeps_together=together)
+        self._options = native.Options(slice_seconds=1.0, sweeps_together=joined_sweeps(plan, self._runner))
         self._runner.workspace.arrays.clear()
         if copied_bytes > KEPT_BYTES:
             self._copies = dict.fromkeys(self._copies)

@@ -133,6 +133,12 @@ def runner_of(
     return Runner(bound.nest.name, rank, plan.engine, [workspace], program, orders, opening_sweeps, disk)
 
 
+def joined_sweeps(plan: Plan, runner: Runner) -> int:
+    """How many sweeps a call of the tile computes: several where one rank does all of the nest, a sweep a step, in memory."""
+    is_alone = plan.ranks == 1 and runner.program.c.steps == 1 and plan.streaming is None
+    return plan.inner.form.sweeps if is_alone else 1
+
+
 def run_on_ranks(
     bound: BoundNest,
     plan: Plan,
@@ -193,6 +199,7 @@ def run_on_ranks(
         return runner_of(bound, plan, rank, library, {**arrays, **on_disk.arrays(rank)}, on_disk.tables(rank))
 
     runner = agree(comm, prepare)
+    options.sweeps_together = 1 if runner is None else joined_sweeps(plan, runner)
     share = carry_out_on_first(runner, working, comm, runtime, options, report, measure)
     if share.stopped is not None:
         for name, values in before.items():
