@@ -212,6 +212,25 @@ def poisson(u, f, sweeps):
 
 
 @lw.nest
+def poisson_of_spacing(u, f, h, omega, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                new = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] - h**2 * f[i, j])
+                u[i, j] = (1 - omega) * u[i, j] + omega * new
+
+
+@lw.nest
+def nine_points(u, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                above = u[i - 1, j - 1] + u[i - 1, j] + u[i - 1, j + 1]
+                below = u[i + 1, j - 1] + u[i + 1, j] + u[i + 1, j + 1]
+                u[i, j] = (above + u[i, j - 1] + u[i, j] + u[i, j + 1] + below) / 9.0
+
+
+@lw.nest
 def smith_waterman(h, a, b):
     best = 0
     for i in range(1, h.shape[0]):
@@ -276,6 +295,11 @@ KERNELS: dict[str, tuple[lw.Nest, int, Callable[[int], dict[str, Any]]]] = {
     "Gauss–Seidel, 4096": (gauss_seidel, 4096, lambda n: dict(u=floats(n, n), sweeps=8)),
     "Poisson, 320": (poisson, 320, lambda n: dict(u=floats(n, n), f=floats(n, n), sweeps=64)),
     "Poisson, 4096": (poisson, 4096, lambda n: dict(u=floats(n, n), f=floats(n, n), sweeps=8)),
+    "Poisson, h**2, 320": (
+        poisson_of_spacing, 320, lambda n: dict(u=floats(n, n), f=floats(n, n), h=0.1, omega=1.5, sweeps=64),
+    ),
+    "nine points, 450": (nine_points, 450, lambda n: dict(u=floats(n, n), sweeps=32)),
+    "nine points, 4096": (nine_points, 4096, lambda n: dict(u=floats(n, n), sweeps=8)),
     "Smith–Waterman, 700": (smith_waterman, 700, lambda n: dict(h=distances(n) * 0, a=letters(n), b=letters(n))),
     "Smith–Waterman": (smith_waterman, 3000, lambda n: dict(h=distances(n) * 0, a=letters(n), b=letters(n))),
     "affine gaps": (gotoh, 1500, lambda n: {k: distances(n) * 0 for k in "hef"} | dict(a=letters(n), b=letters(n))),
