@@ -407,3 +407,22 @@ def test_rows_a_power_of_two_apart_are_copied_for_lanes_alone(monkeypatch: pytes
     for form in legal_forms(*in_tiles(gauss_seidel, {"u": u, "sweeps": 1}))[:2]:
         run(gauss_seidel, {"u": u, "sweeps": 1}, plan=replace(plan, inner=replace(plan.inner, form=form)))
         assert made == ["u"] * (form.lanes > 1)
+
+
+@pytest.mark.parametrize(("tile", "together"), [(64, 7), (16, 1)])
+def test_whole_sweeps_of_one_rank_share_what_is_copied(tile: int, together: int) -> None:
+    u = np.ones((66, 66))
+    bound = gauss_seidel.bind({"u": u, "sweeps": 9})
+    form = next(f for f in legal_forms(*in_tiles(gauss_seidel, {"u": u, "sweeps": 9})) if f.transposed)
+    plan = gauss_seidel.using(tile=tile).plan(u, 9)
+    plan = replace(plan, inner=replace(plan.inner, form=form))
+    assert alone.PreparedRun(bound, plan, [u], None)._options.sweeps_together == together
+
+
+def test_polls_come_between_blocks_of_lanes() -> None:
+    u = np.ones((66, 66))
+    bound = gauss_seidel.bind({"u": u, "sweeps": 9})
+    plan = gauss_seidel.plan(u, 9)
+    for form in legal_forms(*in_tiles(gauss_seidel, {"u": u, "sweeps": 9}))[-2:]:
+        runner = alone.PreparedRun(bound, replace(plan, inner=replace(plan.inner, form=form)), [u], None)._runner
+        assert runner.program.c.phase[0].slice_grain == form.lanes

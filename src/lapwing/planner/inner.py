@@ -13,7 +13,8 @@ from lapwing.tiling.inner import InnerForm, legal_forms, sweeps_to_join, usual_l
 
 # With lanes a point takes one load and one store more, each from a row of its own: so many cycles, when all overlap.
 LANES_CYCLES = 8
-FEWEST_JOINED = 4  # sweeps for which rows are worth copying, whatever else they cost
+# Sweeps for which rows are worth copying, and how many of which length there have to be for it.
+FEWEST_JOINED, SHORTEST_SIDE = 4, 48
 WORTHWHILE = 0.03  # another form than that by rule has to save this share of the time, which is more than noise
 
 
@@ -69,7 +70,8 @@ def choice_by_rule(bound: BoundNest, dependences: Sequence[Dependence], is_alone
     wanted = lanes if cycles > LANES_CYCLES else 1
     form = next((form for form in of_order if form.lanes == wanted), plain)
     rule = f"along {name} each point waits about {cycles} cycles for the one before it"
-    if is_alone and cycles > LANES_CYCLES:
+    sides = [high - low for low, high in bound.domain.box[-2:]]
+    if is_alone and cycles > LANES_CYCLES and min(sides) >= SHORTEST_SIDE:
         together = sweeps_to_join(bound)
         for transposed in (f for f in of_order if min(f.sweeps, together) >= FEWEST_JOINED):
             return InnerChoice(transposed, f"{rule}, and sweeps share what is copied", rivals)

@@ -130,6 +130,8 @@ def runner_of(
     program = rank_program(faces, rank, plan.ranks, pass_sweeps, first_sweep, disk is None, opening_sweeps)
     workspace = Workspace(bound, library, arrays)
     orders = [plan.partition.order(rank)]
+    if plan.inner.form.transposed:  # polls come between whole blocks of lanes
+        program.c.phase[0].slice_grain = plan.inner.form.lanes
     return Runner(bound.nest.name, rank, plan.engine, [workspace], program, orders, opening_sweeps, disk)
 
 
