@@ -56,7 +56,7 @@ public:
                 const double left = trapped_at_ + grace_seconds_ - now();
                 if (left <= 0) return LW_TRAPPED;
                 progress_.hurry(left);
-            } else if (at.sweep >= program_.opening_sweeps && !passes_on_ && (!dry || simulated)) {
+            } else if (is_computed_here(at) && !passes_on_ && (!dry || simulated)) {
                 if (const int status = compute(at, slicers[static_cast<std::size_t>(at.phase)], dry); status != LW_DONE)
                     return status;
             }
@@ -65,8 +65,6 @@ public:
             exposed_until_last = trace_.times().exposed;
             progress_.after_step(at);
             storage_.release(at, trace_);
-            // Those computed with this one have been done.
-            for (std::int64_t k = 1; k < together_ && at.sweep + 1 < program_.sweeps; ++k, ++done_) order.advance(at);
             end_of_all = at;
         }
         progress_.finish(end_of_all);
@@ -107,6 +105,12 @@ private:
         } while (!done());
         trace_.record(LW_DISK, {at}, begin, trace_.mark(), seconds, 0);
         return LW_DONE;
+    }
+
+    // Opening sweeps compute nothing, and of sweeps computed at once the first one computes all.
+    bool is_computed_here(Position at) const {
+        const std::int64_t sweep = at.sweep - program_.opening_sweeps;
+        return sweep >= 0 && sweep % together_ == 0;
     }
 
     int wait_for_disk(Position at) {
