@@ -10,6 +10,7 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.tiling.chains import chain_cycles, shortened
 from lapwing.tiling.inner import InnerForm, legal_forms, sweeps_to_join, usual_lanes
+from lapwing.tiling.transposed import reason_against
 
 # With lanes a point takes one load and one store more, each from a row of its own: so many cycles, when all overlap.
 LANES_CYCLES = 8
@@ -75,6 +76,8 @@ def choice_by_rule(bound: BoundNest, dependences: Sequence[Dependence], is_alone
         together = sweeps_to_join(bound)
         for transposed in (f for f in of_order if min(f.sweeps, together) >= FEWEST_JOINED):
             return InnerChoice(transposed, f"{rule}, and sweeps share what is copied", rivals)
+    if cycles > LANES_CYCLES and len(of_order) > 1 and (against := reason_against(bound, plain.order)) is not None:
+        rule += f" (rows are not copied into buffers: {against})"
     if lanes == 1 and cycles > LANES_CYCLES and len(of_order) > 1:
         rule += ", but rows of so many arrays side by side are more than the prefetchers can follow"
     return InnerChoice(form, rule, rivals)

@@ -110,20 +110,43 @@ def planes_of(bound: BoundNest, order: Sequence[int]) -> Planes | None:
     raise nothing but what all iterations raise alike; of arrays that are written elements at constant offsets from a lane's own,
     all contiguous along the innermost loop.
     """
-    if len(order) < 2 or not _is_simple(bound):
+    try:
+        return _planes(bound, order)
+    except _Unfit:
         return None
+
+
+def reason_against(bound: BoundNest, order: Sequence[int]) -> str | None:
+    """Why there is nothing that such a tile could copy; None where there is."""
+    try:
+        _planes(bound, order)
+    except _Unfit as unfit:
+        return str(unfit)
+    return None
+
+
+class _Unfit(Exception):
+    """The nest takes no buffers; the text says why."""
+
+
+def _planes(bound: BoundNest, order: Sequence[int]) -> Planes:
+    if len(order) < 2 or bound.nest.is_sequential:
+        raise _Unfit("there is one loop")
+    _check_body(bound.body)
     return _Reader(bound, order).planes()
 
 
-def _is_simple(bound: BoundNest) -> bool:
-    """Whether the body is one that vectors can do."""
-    statements = t.all_statements(bound.body.statements)
-    return (
-        not bound.nest.is_sequential
-        and raises_alike(bound.body)
-        and not any(a.is_shared for a in bound.body.accumulators)
-        and not any(isinstance(s, t.TypedFor | t.TypedWhile | t.TypedJump) for s in statements)
-    )
+def _check_body(body: t.TypedBody) -> None:
+    """Raise _Unfit where vectors cannot do what the loops do."""
+    inner = [s for s in t.all_statements(body.statements) if isinstance(s, t.TypedFor | t.TypedWhile | t.TypedJump)]
+    if inner:
+        raise _Unfit("there are loops inside, or iterations that end early")
+    if not raises_alike(body):
+        raise _Unfit("an iteration may raise")
+    if any(a.is_shared for a in body.accumulators):
+        raise _Unfit(
+            "a reduction is not that of each row by itself, as sums of floats and arguments of extrema are not"
+        )
 
 
 class _Reader:
@@ -136,21 +159,23 @@ class _Reader:
         self._slopes = {end.coefficient(self.across.name) for end in (*rows.lowers, *rows.uppers)}
         self._skew = 0 if bound.skew is None else bound.skew.rows[w][v]
 
-    def planes(self) -> Planes | None:
+    def planes(self) -> Planes:
         if min(self._slopes) < -1:
-            return None  # lanes would come in or run out in another order than their own
+            raise _Unfit("rows begin or end sooner than the step after those above them")
         stores = self._stores
         written: dict[str, tuple[_Key, Offset]] = {}
         for store, _ in stores:
             place = self._place(store.target)
-            if place is None or written.setdefault(store.target.array, place) != place:
-                return None  # not in rows, or at several offsets
+            if place is None:
+                raise _Unfit(f"{store.target.array} is not stored to along rows of {self.along.name}")
+            if written.setdefault(store.target.array, place) != place:
+                raise _Unfit(f"{store.target.array} is stored to at several offsets")
         found: dict[tuple[str, _Key], list[tuple[t.Load, Offset]]] = {}
         for load in self._loads:
             place = self._place(load)
             if place is None:
                 if load.array in written:
-                    return None
+                    raise _Unfit(f"{load.array} is not read at constant offsets along rows of {self.along.name}")
                 continue
             found.setdefault((load.array, place[0]), []).append((load, place[1]))
         planes: list[Plane] = []
@@ -158,12 +183,12 @@ class _Reader:
         for (array, key), accesses in found.items():
             is_written = array in written and written[array][0] == key
             if array in written and not is_written and not _are_apart(written[array][0], key):
-                return None
+                raise _Unfit(f"{array} is read where it may be stored to by the same rows")
             origin = written[array][1] if is_written else accesses[0][1]
             reference = next(load for load, offset in accesses if offset == origin)
             offsets = [(v - origin[0], w - origin[1]) for _, (v, w) in accesses]
             if is_written and not all(map(_is_kept_apart, offsets)):
-                return None
+                raise _Unfit(f"{array} is read in the step that stores to it")
             places.update({load: (len(planes), o) for (load, _), o in zip(accesses, offsets, strict=True)})
             clipped = not all(
                 self._is_inside(load, axis) for load, _ in accesses for axis in range(len(load.subscripts))
@@ -174,7 +199,7 @@ class _Reader:
             old = old or any(o >= (0, 0) or o[1] > self._skew * o[0] for o in self._read(array, places))
             planes.append(Plane(reference, tuple(dict.fromkeys(offsets)), is_written, old, clipped))
         if not written:
-            return None
+            raise _Unfit("nothing is stored")
         shift = max(abs(end) for plane in planes if plane.written for end in plane.lanes)
         # Rows further up begin sooner, and each sweep with them.
         sooner = shift * (1 + max(self._slopes))
@@ -187,7 +212,7 @@ class _Reader:
             near = reach <= MARGIN and all(plane.steps[1] <= COPIED_STEPS for plane in planes)
             if near and size <= (_MOST_BYTES if sweeps == 1 else _MOST_JOINED_BYTES):
                 return Planes(tuple(planes), places, delay, shift, sooner, sweeps)
-        return None
+        raise _Unfit("offsets are too large, or arrays too many, for buffers in the cache")
 
     def _may_join_sweeps(self, planes: Sequence[Plane]) -> bool:
         """Whether a sweep is the two innermost loops alone, the same rows every time, and no plane another one in every sweep."""

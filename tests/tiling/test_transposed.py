@@ -1,0 +1,145 @@
+"""Which nests take buffers of transposed elements, what these hold, and why others take none."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lapwing as lw
+from lapwing.loopnest.skew import find_skew
+from lapwing.planner.inner import choice_by_rule
+from lapwing.tiling.skewing import skewed_dependences, skewed_nest
+from lapwing.tiling.transposed import planes_of, reason_against
+
+
+@lw.nest
+def gauss_seidel(u, f, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1] - f[i, j])
+
+
+@lw.nest
+def nine_points(u, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = 0.25 * (u[i - 1, j + 1] + u[i, j - 1] + u[i + 1, j - 1] + u[i, j + 1])
+
+
+@lw.nest
+def aligned(h, a, b):
+    for i in range(1, h.shape[0]):
+        for j in range(1, h.shape[1]):
+            h[i, j] = max(0, h[i - 1, j - 1] + (1 if a[i - 1] == b[j - 1] else -1), h[i, j - 1] - 1)
+
+
+@lw.nest
+def of_roots(u):
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1]):
+            u[i, j] = math.sqrt(u[i, j - 1]) + u[i - 1, j] * 0.5
+
+
+@lw.nest
+def with_inner_loops(u, n):
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1]):
+            for k in range(n):
+                u[i, j] = 0.5 * u[i - 1, j] + 0.25 * u[i, j - 1]
+
+
+@lw.nest
+def summed(u):
+    total = 0.0
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1]):
+            u[i, j] = 0.5 * u[i - 1, j] + 0.25 * u[i, j - 1]
+            total += u[i, j]
+    return total
+
+
+@lw.nest
+def stored_twice(u):
+    for i in range(1, u.shape[0] - 1):
+        for j in range(1, u.shape[1] - 1):
+            u[i, j] = 0.5 * u[i - 1, j] + 0.25 * u[i, j - 1]
+            u[i + 1, j + 1] = 0.5 * u[i, j]
+
+
+@lw.nest
+def of_cells(u):
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1]):
+            u[i, j, 0] = 0.5 * u[i - 1, j, 1] + 0.25 * u[i, j - 1, 0]
+            u[i, j, 1] = 0.5 * u[i, j - 1, 1]
+
+
+@lw.nest
+def steep(u):
+    for i in range(1, 20):
+        for j in range(60 - 2 * i, u.shape[1]):
+            u[i, j] = 0.5 * u[i - 1, j] + 0.25 * u[i, j - 1]
+
+
+def bound_of(nest: lw.Nest, arguments: dict[str, Any]) -> Any:
+    return skewed_nest(nest.bind(arguments), find_skew(nest.loops, nest.dependences))
+
+
+U = np.ones((66, 70))
+
+
+def test_what_is_copied_once_for_several_sweeps() -> None:
+    planes = planes_of(bound_of(gauss_seidel, {"u": U, "f": U, "sweeps": 9}), (0, 1))
+    assert planes is not None
+    assert (planes.sweeps, planes.delay, planes.shift) == (7, 1, 1)
+    assert [(p.array, p.written, p.reads_old, p.steps, p.lanes) for p in planes.planes] == [
+        ("u", True, True, (-1, 1), (-1, 1)),
+        ("f", False, True, (0, 0), (0, 0)),
+    ]
+
+
+def test_rows_of_a_skewed_nest_begin_later_and_sweeps_follow_further_behind() -> None:
+    planes = planes_of(bound_of(nine_points, {"u": U, "sweeps": 9}), (0, 1))
+    assert planes is not None
+    assert (planes.delay, planes.shift, planes.sooner) == (2, 1, 2)
+    assert planes.planes[0].steps == (-1, 1)
+
+
+def test_elements_that_nobody_asks_for_are_not_copied_in() -> None:
+    h, letters = np.zeros((40, 50), np.int32), np.zeros(60, np.int8)
+    planes = planes_of(bound_of(aligned, {"h": h, "a": letters, "b": letters}), (0, 1))
+    assert planes is not None
+    assert [(p.array, p.reads_old) for p in planes.planes] == [("h", False)]
+    assert planes.sweeps == 1
+
+
+@pytest.mark.parametrize(
+    ("nest", "arguments", "reason"),
+    [
+        (of_roots, {"u": U}, "an iteration may raise"),
+        (with_inner_loops, {"u": U, "n": 3}, "there are loops inside"),
+        (summed, {"u": U}, "a reduction is not that of each row"),
+        (stored_twice, {"u": U}, "u is stored to at several offsets"),
+        (of_cells, {"u": np.ones((9, 8, 2))}, "u is not stored to along rows of j"),
+        (steep, {"u": np.ones((30, 90))}, "rows begin or end sooner"),
+    ],
+)
+def test_why_nothing_is_copied(nest: lw.Nest, arguments: dict[str, Any], reason: str) -> None:
+    bound = bound_of(nest, arguments)
+    assert planes_of(bound, (0, 1)) is None
+    assert (reason_against(bound, (0, 1)) or "").startswith(reason)
+
+
+def test_the_plan_says_why() -> None:
+    bound = of_roots.bind({"u": U})
+    dependences = skewed_dependences(of_roots.dependences, None)
+    assert choice_by_rule(bound, dependences).rule.endswith(
+        "(rows are not copied into buffers: an iteration may raise)"
+    )
+    bound = gauss_seidel.bind({"u": U, "f": U, "sweeps": 1})
+    assert "buffers" not in choice_by_rule(bound, gauss_seidel.dependences).rule
