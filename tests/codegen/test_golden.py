@@ -16,6 +16,7 @@ from limits import scaled
 
 import lapwing as lw
 from lapwing.codegen import tile
+from lapwing.codegen.compilation.toolchain import Compiler
 from lapwing.codegen.plain import plain_source
 from lapwing.codegen.tile import tile_source
 from lapwing.planner.choose import make_plan
@@ -216,7 +217,7 @@ def test_golden_file_compiles_without_warnings(name: str, compiler: str, tmp_pat
         pytest.skip(f"no {compiler} here")
     # clang tells where it does not vectorise what it was asked to, and of gcc's own pragmas.
     quiet = ["-Wno-pass-failed", "-Wno-unknown-pragmas"] if compiler == "clang" else []
-    flags = [flag for flag in TILE_FLAGS if flag != "-lm"]
+    flags = [flag for flag in Compiler((program,), compiler).spelled(TILE_FLAGS) if flag != "-lm"]
     headers = ["-I", str(PACKAGE / "codegen"), "-I", str(PACKAGE / "runtime/cpp")]
     done = subprocess.run(
         [

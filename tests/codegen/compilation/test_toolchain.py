@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from lapwing.codegen.compilation import toolchain
+from lapwing.codegen.compilation.exact_flags import flags_to_try
 from lapwing.errors import BuildError
+from lapwing.runtime.binding import native
 
 ELF = b"\x7fELF and so on"
 
@@ -408,3 +410,23 @@ def test_cpu_identity_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
     monkeypatch.setattr("platform.processor", lambda: "some core")
     assert toolchain.cpu_identity.__wrapped__() == "riscv64\nsome core"
+
+
+def test_flags_are_those_of_the_compiler() -> None:
+    flags = ("-O3", "-fno-tree-loop-distribution", "-fno-tree-loop-vectorize")
+    assert toolchain.Compiler(("/usr/bin/cc",), "/usr/bin/gcc-12\ncc (Debian 12.2.0) 12.2.0").spelled(flags) == flags
+    clang = toolchain.Compiler(("/usr/bin/cc",), "/usr/lib/llvm-16/bin/clang\nDebian clang version 16.0.6")
+    assert clang.spelled(flags) == ("-O3", "-fno-vectorize")
+
+
+@pytest.mark.parametrize("name", ["gcc", "clang", "clang-14", "clang-16"])
+def test_tiles_compile_with_the_flags_of_each_compiler(name: str, tmp_path: Path) -> None:
+    if shutil.which(name) is None:
+        pytest.skip(f"no {name} here")
+    source = tmp_path / "empty.c"
+    source.write_text("int x;\n", encoding="ascii")
+    more = [flag for tried in flags_to_try("") for flag in tried]
+    flags = toolchain.Compiler((name,), name).spelled((*native.TILE_FLAGS, *more))
+    command = [name, *flags, "-c", str(source), "-o", str(tmp_path / "empty.o")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -33,6 +33,10 @@ _CPU_FIELDS = {
 }  # fmt: skip
 
 
+# What clang ends at, and what it calls it: it distributes no loops unless it is told to.
+_OF_CLANG = {"-fno-tree-loop-distribution": (), "-fno-tree-loop-vectorize": ("-fno-vectorize",)}
+
+
 @dataclass(frozen=True)
 class Compiler:
     """A compiler that has answered.
@@ -45,6 +49,12 @@ class Compiler:
 
     command: tuple[str, ...]
     identity: str
+
+    def spelled(self, flags: Sequence[str]) -> tuple[str, ...]:
+        """Flags of gcc as this compiler takes them."""
+        if "clang" not in self.identity.lower():
+            return tuple(flags)
+        return tuple(own for flag in flags for own in _OF_CLANG.get(flag, (flag,)))
 
     @property
     def label(self) -> str:

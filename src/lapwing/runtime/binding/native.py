@@ -248,19 +248,19 @@ def headers_of(source: str) -> dict[str, str]:
 def _built_exactly(name: str, what: str, source: str, announce: Announce) -> tuple[Path, tuple[str, ...]]:
     """A library of generated code, with the flags that it was built with."""
     file = f"{name}.c"
-    headers = headers_of(source)
+    headers, compiler = headers_of(source), find_c_compiler()
     wide = _WIDE_FLAGS if '"transposed.h"' in source else ()
     for more in flags_to_try(source):
-        flags = (*TILE_FLAGS, *wide, *more)
+        flags = compiler.spelled((*TILE_FLAGS, *wide, *more))
         path = build_shared_library(
-            name=name, sources={file: source, **headers}, main=[file], compiler=find_c_compiler(), flags=flags,
+            name=name, sources={file: source, **headers}, main=[file], compiler=compiler, flags=flags,
             announce=announce, what=what,
         )  # fmt: skip
         if not contracts(path):
             return path, flags
     raise BuildError(
-        f"{find_c_compiler().label} fuses products and sums although -ffp-contract=off says not to; the results would not be "
-        "those of Python. Use another compiler: CC=gcc-13, CC=clang."
+        f"{compiler.label} fuses products and sums although -ffp-contract=off says not to; the results would not be "
+        "those of Python. Use another compiler: LAPWING_CC=gcc-13, LAPWING_CC=clang."
     )
 
 
