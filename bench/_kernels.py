@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from _nests import gauss_seidel
 
 import lapwing as lw
 
@@ -195,14 +196,6 @@ def cells(n: int, states: int = 2) -> np.ndarray:
 
 
 # The kernels that were slow, then others that nothing was written for. Sizes are chosen to take some ten milliseconds.
-@lw.nest
-def gauss_seidel(u, sweeps):
-    for t in range(sweeps):
-        for i in range(1, u.shape[0] - 1):
-            for j in range(1, u.shape[1] - 1):
-                u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1])
-
-
 @lw.nest
 def poisson(u, f, sweeps):
     for t in range(sweeps):

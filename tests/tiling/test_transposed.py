@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import pytest
 import lapwing as lw
 from lapwing.loopnest.skew import find_skew
 from lapwing.planner.inner import choice_by_rule
+from lapwing.runtime.binding import native
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest
-from lapwing.tiling.transposed import planes_of, reason_against
+from lapwing.tiling.transposed import BUFFER_LANES, COPIED_STEPS, MARGIN, planes_of, reason_against
 
 
 @lw.nest
@@ -91,6 +93,12 @@ def bound_of(nest: lw.Nest, arguments: dict[str, Any]) -> Any:
 
 
 U = np.ones((66, 70))
+
+
+def test_python_and_c_have_the_same_sizes() -> None:
+    (header,) = (path for path in native.HEADERS if path.name == "transposed.h")
+    stated = dict(re.findall(r"(LW_STEPS|LW_WIDTH|LW_MARGIN) = (\d+)", header.read_text(encoding="utf-8")))
+    assert stated == {"LW_STEPS": str(COPIED_STEPS), "LW_WIDTH": str(BUFFER_LANES), "LW_MARGIN": str(MARGIN)}
 
 
 def test_what_is_copied_once_for_several_sweeps() -> None:

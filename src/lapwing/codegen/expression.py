@@ -51,7 +51,7 @@ class Printer:
         self.kept: dict[t.Load, str] = {}  # elements whose value just stored is still at hand, by the C name it has
 
     def print(self, node: t.Typed) -> str:
-        if node in self.named:
+        if self.named and node in self.named:  # nodes take as long to hash as they are large
             return self.named[node]
         match node:
             case t.Literal(dtype=dtype, value=value):
@@ -73,8 +73,10 @@ class Printer:
         raise AssertionError(node)
 
     def load(self, node: t.Load) -> str:
-        if node in self.placed:
-            return self.placed[node]
+        return self.placed.get(node) or self.in_array(node)
+
+    def in_array(self, node: t.Load) -> str:
+        """The element where its array has it."""
         subscripts = []
         for subscript in node.subscripts:
             if isinstance(subscript, t.AffineSubscript):

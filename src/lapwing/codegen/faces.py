@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from lapwing.codegen.expression import C_TYPES
 from lapwing.codegen.loops import LoopWriter
-from lapwing.codegen.text import Lines, element, indented, mentions, wrapped
+from lapwing.codegen.text import Lines, element, indented, mentions, plus, wrapped
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.faces import Face
@@ -175,12 +175,6 @@ class FaceWriter(LoopWriter):
             assert affine is not None
             c = affine.constant
             if self.nest.loops[k].step == 1:
-                yield _plus(f"box->lo[{k}]", c), _plus(f"box->hi[{k}]", c)
+                yield plus(f"box->lo[{k}]", c), plus(f"box->hi[{k}]", c)
             else:
-                yield _plus(f"1 - box->hi[{k}]", c), _plus(f"1 - box->lo[{k}]", c)
-
-
-def _plus(text: str, constant: int) -> str:
-    if constant == 0:
-        return text
-    return f"{text} {'+' if constant > 0 else '-'} {abs(constant)}"
+                yield plus(f"1 - box->hi[{k}]", c), plus(f"1 - box->lo[{k}]", c)

@@ -48,6 +48,19 @@ def wrapped(line: str) -> Iterator[str]:
     yield current
 
 
+def signed(number: int) -> str:
+    return f"{'+' if number > 0 else '-'} {abs(number)}"
+
+
+def plus(text: str, number: int) -> str:
+    """The C text of a sum, as short as can be; no text stands for zero."""
+    if text.lstrip("-").isdigit():
+        text, number = "", int(text) + number
+    if not text:
+        return str(number)
+    return text if number == 0 else f"{text} {signed(number)}"
+
+
 class Lines:
     """Lines of C with the indentation of the blocks they stand in."""
 

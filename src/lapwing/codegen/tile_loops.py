@@ -1,11 +1,10 @@
 """The loops of a tile in C: over the points of a box, in one of the orders of ``tiling.inner``.
 
-Where the innermost loop is a chain of dependent
-operations, as in Gauss-Seidel, the core would wait out the latency of every link. With lanes the two innermost loops are
-skewed: a few rows advance together, each one step behind the row above, so that every step holds as many independent
-points for the core to overlap or the compiler to vectorise. Two points of one step differ by (d, -d), and no dependence
-does where rectangular tiles are legal (none has a negative component inside a sweep), so the lanes of a step are
-independent and each step sees what the steps before it wrote.
+Where the innermost loop is a chain of dependent operations, as in Gauss-Seidel, the core would wait out the latency of every
+link. With lanes the two innermost loops are skewed: a few rows advance together, each one step behind the row above, so that
+every step holds as many independent points for the core to overlap or the compiler to vectorise. Two points of one step
+differ by (d, -d), and no dependence does where rectangular tiles are legal (none has a negative component inside a sweep), so
+the lanes of a step are independent and each step sees what the steps before it wrote.
 
 Where the whole nest is skewed, loops run over skewed coordinates and the user's indices are computed from them: the body and
 the layout of arrays are as ever.
@@ -20,7 +19,7 @@ from lapwing.affine.scanning import LoopBounds
 from lapwing.codegen.expression import C_TYPES
 from lapwing.codegen.faces import FaceWriter
 from lapwing.codegen.names import PairNames
-from lapwing.codegen.text import Lines, indented, mentions, wrapped
+from lapwing.codegen.text import Lines, indented, mentions, plus, wrapped
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.chains import shortened
@@ -97,31 +96,20 @@ class TileWriter(FaceWriter):
         if not ragged:
             lines.add(f"const int64_t {c.begin} = {row.low}, {c.end} = {row.high};")
             lines.add(f"if ({c.begin} >= {c.end}) {'continue' if is_inside else 'return'};")
-        high = self.loop_end(lines, v)
-        lines.open(
-            f"for (int64_t {c.block} = {self.loop_bounds(v).low}; {c.block} < {high}; {c.block} += {self.lanes}) {{"
-        )
-        lines.add(f"const int64_t {c.lanes} = lw_min_i64({self.lanes}, {high} - {c.block});")
+        self.open_block(lines, c, v)
         lines.add(*(self._ragged_steps(c, v, row) if ragged else self._even_steps(c)))
-        private = self.private_accumulators()
-        for name, (c_type, start, _) in private.items():
-            lines.add(f"{c_type} {name}[{self.lanes}];")
-            lines.add(f"for (int {c.lane} = 0; {c.lane} < {self.lanes}; ++{c.lane}) {name}[{c.lane}] = {start};")
+        kept = self.declare_private(lines, c)
 
         def steps(first: str, last: str, lanes: tuple[str, str], statement: str, *pragma: str) -> None:
             lines.open(f"for (int64_t {c.step} = {first}; {c.step} < {last}; ++{c.step}) {{")
             lines.add(*pragma)
             lines.open(f"for (int64_t {c.lane} = {lanes[0]}; {c.lane} < {lanes[1]}; ++{c.lane}) {{")
-            for k, value in ((v, f"{c.block} + {c.lane}"), (w, f"{c.step} - {c.lane}")):
-                name = self.nest.loops[k].name
-                lines.add(f"const int64_t {self.coordinate(name)} = {value};", *self.index_from_coordinates(name))
+            self.indices_of(lines, ((v, f"{c.block} + {c.lane}"), (w, f"{c.step} - {c.lane}")))
             lines.add(statement)
             lines.close()
             lines.add(IN_ORDER)
             lines.close()
 
-        names = [accumulator.name for accumulator in self.plain_accumulators()]
-        kept = {name: f"{lane_name}[{c.lane}]" for name, lane_name in zip(names, private, strict=True)}
         if ragged:
             first, last, some = c.first, c.last, ("0", c.lanes)
             guarded = f"if ({c.step} >= {c.starts}[{c.lane}] && {c.step} < {c.stops}[{c.lane}]) {call}"
@@ -134,10 +122,30 @@ class TileWriter(FaceWriter):
         steps(first, c.all_from, some, guarded)
         steps(c.all_from, c.all_until, ("0", str(self.lanes)), self.point_call(kept), self.vector_pragma())
         steps(c.all_until, last, some, guarded)
-        for name, (_, _, fold) in private.items():
-            folded = fold.format(f"{name}[{c.lane}]")
-            lines.add(f"for (int {c.lane} = 0; {c.lane} < {self.lanes}; ++{c.lane}) {folded}")
+        self.fold_private(lines, c)
         lines.close()
+
+    def open_block(self, lines: Lines, c: PairNames, v: int) -> str:
+        """Opens the loop over blocks of rows; the C text of where it ends."""
+        high, low = self.loop_end(lines, v), self.loop_bounds(v).low
+        lines.open(f"for (int64_t {c.block} = {low}; {c.block} < {high}; {c.block} += {self.lanes}) {{")
+        lines.add(f"const int64_t {c.lanes} = lw_min_i64({self.lanes}, {high} - {c.block});")
+        return high
+
+    def declare_private(self, lines: Lines, c: PairNames, margin: int = 0) -> dict[str, str]:
+        """Declares an accumulator a lane for every reduction, for so many lanes before lane 0 as well; where each is kept."""
+        private, lanes = self._private_accumulators(), self.lanes + margin
+        for name, (c_type, start, _) in private.items():
+            lines.add(f"{c_type} {name}[{lanes}];")
+            lines.add(f"for (int {c.lane} = 0; {c.lane} < {lanes}; ++{c.lane}) {name}[{c.lane}] = {start};")
+        names = [accumulator.name for accumulator in self._plain_accumulators()]
+        return {name: f"{own}[{plus(c.lane, margin)}]" for name, own in zip(names, private, strict=True)}
+
+    def fold_private(self, lines: Lines, c: PairNames, margin: int = 0) -> None:
+        """Brings the accumulators of all lanes together."""
+        for name, (_, _, fold) in self._private_accumulators().items():
+            folded = fold.format(f"{name}[{c.lane}]")
+            lines.add(f"for (int {c.lane} = 0; {c.lane} < {self.lanes + margin}; ++{c.lane}) {folded}")
 
     def pair_names(self) -> PairNames:
         return PairNames(**{f.name: self.names.get(("pair", f.name), str(f.default)) for f in fields(PairNames)})
@@ -165,13 +173,13 @@ class TileWriter(FaceWriter):
         never = f"{c.lanes} < {self.lanes} || {c.all_from} >= {c.all_until}"
         yield f"if ({never}) {c.all_from} = {c.all_until} = {c.last};"
 
-    def plain_accumulators(self) -> list[t.Accumulator]:
+    def _plain_accumulators(self) -> list[t.Accumulator]:
         return [a for a in self.bound.body.accumulators if not a.is_shared]
 
-    def private_accumulators(self) -> dict[str, tuple[str, str, str]]:
+    def _private_accumulators(self) -> dict[str, tuple[str, str, str]]:
         """Per reduction, one accumulator a lane: its name, with its C type, first value and how it is folded."""
         private = {}
-        for accumulator in self.plain_accumulators():
+        for accumulator in self._plain_accumulators():
             name = self.accumulator(accumulator.name)
             lane_name = self.names.get(("lanes of", accumulator.name), f"{name}_lanes")
             start = "0" if accumulator.operator == "+" else name

@@ -4,8 +4,7 @@
  * At a step a lane is at position `step - lane` of its row. LW_STEPS steps are copied at once, in squares of lanes and
  * steps that are transposed in registers.
  *
- * Included for every type of elements: LW_ELEMENT is the type, LW_BYTES its size, LW_SUFFIX what names end in.
- */
+ * Included for every size of elements: LW_BYTES of 1, 2, 4 or 8. */
 #ifndef LAPWING_TRANSPOSED_H
 #define LAPWING_TRANSPOSED_H
 
@@ -83,7 +82,7 @@ typedef uint64_t lw_element_8 __attribute__((may_alias));
 
 #endif
 
-/* The side of a square: what a vector register holds, 0 where the compiler cannot say how to permute one. */
+/* The side of a square: what a vector register holds; none where the compiler cannot say how to permute one. */
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
 #if LW_BYTES <= 2 || (LW_BYTES == 4 && defined(__AVX__)) || defined(__AVX512F__)

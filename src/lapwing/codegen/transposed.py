@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from lapwing.codegen.expression import C_TYPES
 from lapwing.codegen.names import Names, PairNames
+from lapwing.codegen.text import plus, signed
 from lapwing.loopnest.binding import typed as t
 from lapwing.tiling.transposed import BUFFER_LANES, COPIED_STEPS, ITEMSIZES, MARGIN, Plane, Planes, groups
 
@@ -32,7 +33,7 @@ class Buffers:
         """What stands for the elements in the loop body."""
         lane = self.c.lane
         return {
-            load: f"{self._at(number, sum(offset))}[{lane if not offset[0] else f'{lane} {_signed(offset[0])}'}]"
+            load: f"{self._at(number, sum(offset))}[{lane if not offset[0] else f'{lane} {signed(offset[0])}'}]"
             for load, (number, offset) in self._places.items()
         }
 
@@ -76,7 +77,7 @@ class Buffers:
     def rows(self, inside: Callable[[Plane], Sequence[str]]) -> Iterator[str]:
         """What is copied of the rows of a block. inside: lanes and positions from and until which elements are in the array, and
         by how much positions move from lane to lane; C texts at the indices of lane 0 at the first position."""
-        c, first_lane = self.c, self._first_lane
+        c, first_lane = self.c, self.first_lane
         for number, plane in enumerate(self.planes):
             rows, squares = self._name(number, "rows"), f"lw_make_squares_{ITEMSIZES[plane.dtype]}"
             yield f"lw_no_rows(&{rows});"
@@ -94,7 +95,8 @@ class Buffers:
                 yield f"{squares}(&{own});"
 
     @property
-    def _first_lane(self) -> str:
+    def first_lane(self) -> str:
+        """Of the lanes at work in a block."""
         return self.c.above if self.sweeps > 1 else "0"
 
     def copied_before(self, row: Callable[[Plane], str], along: int) -> Iterator[str]:
@@ -135,7 +137,7 @@ class Buffers:
         c, first = self.c, self._name(number, "first")
         kept, step = self._lane_0(number, plane, group, more), plus(group, more)
         (above, below), rows = plane.lanes, self._name(number, "own_rows" if out else "rows")
-        lanes = (self._first_lane, c.lanes) if out else (plus(self._first_lane, above), plus(c.lanes, below))
+        lanes = (self.first_lane, c.lanes) if out else (plus(self.first_lane, above), plus(c.lanes, below))
         # Rows that are copied in have been fetched when they are copied out.
         flags = f"true, {'false' if plane.reads_old else 'true'}" if out else "false, true"
         function = f"lw_copy_steps_{ITEMSIZES[plane.dtype]}"
@@ -154,16 +156,3 @@ class Buffers:
                 const = "" if plane.written and step == 0 else "const "
                 here = self._lane_0(number, plane, self.c.step, step)
                 yield f"{const}{C_TYPES[plane.dtype]} *const {self._at(number, step)} = {here};"
-
-
-def _signed(number: int) -> str:
-    return f"{'+' if number > 0 else '-'} {abs(number)}"
-
-
-def plus(text: str, number: int) -> str:
-    """The C text of a sum, as short as can be; no text stands for zero."""
-    if text.lstrip("-").isdigit():
-        text, number = "", int(text) + number
-    if not text:
-        return str(number)
-    return text if number == 0 else f"{text} {_signed(number)}"

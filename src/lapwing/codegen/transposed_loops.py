@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from lapwing.affine.affine import Affine
 from lapwing.codegen.names import PairNames
-from lapwing.codegen.text import Lines, mentions
+from lapwing.codegen.text import Lines, mentions, plus
 from lapwing.codegen.tile_loops import IN_ORDER, TileWriter
-from lapwing.codegen.transposed import Buffers, plus
+from lapwing.codegen.transposed import Buffers
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.faces import Face
@@ -43,11 +43,7 @@ class TransposedTileWriter(TileWriter):
         if joins:
             lines.add(f"const int64_t {c.sweeps} = box->hi[0] - box->lo[0];")
         lines.add(*buffers.declarations())
-        high = self.loop_end(lines, v)
-        lines.open(
-            f"for (int64_t {c.block} = {self.loop_bounds(v).low}; {c.block} < {high}; {c.block} += {self.lanes}) {{"
-        )
-        lines.add(f"const int64_t {c.lanes} = lw_min_i64({self.lanes}, {high} - {c.block});")
+        high = self.open_block(lines, c, v)
         if joins:
             rest = _times(buffers.shift, f"({c.sweeps} - 1)")
             lines.add(
@@ -55,14 +51,8 @@ class TransposedTileWriter(TileWriter):
             )
             lines.add(f"const int64_t {c.below} = {c.block} + {self.lanes} < {high} ? {buffers.shift} : 0;")
             lines.add(f"const int64_t {c.above} = {c.block} == {self.loop_bounds(v).low} ? 0 : -{rest};")
-        self._rows_of_block(lines, buffers, c, v, w)
-        private, lanes_kept = self.private_accumulators(), self.lanes + MARGIN
-        for name, (c_type, start, _) in private.items():
-            lines.add(f"{c_type} {name}[{lanes_kept}];")
-            lines.add(f"for (int {c.lane} = 0; {c.lane} < {lanes_kept}; ++{c.lane}) {name}[{c.lane}] = {start};")
-        names = [accumulator.name for accumulator in self.plain_accumulators()]
-        kept = {name: f"{own}[{c.lane} + {MARGIN}]" for name, own in zip(names, private, strict=True)}
-        statement = self.point_call(kept)
+        self._rows_of_block(lines, c, v, w)
+        statement = self.point_call(self.declare_private(lines, c, MARGIN))
 
         def row_of(plane: Plane) -> str:
             sign = "-" if self.nest.loops[v].step < 0 else ""
@@ -120,22 +110,20 @@ class TransposedTileWriter(TileWriter):
         lines.add(*buffers.copied_out(row_of, along))
         lines.close()
         lines.add(*buffers.copied_last(row_of, along, c.last))
-        for name, (_, _, fold) in private.items():
-            folded = fold.format(f"{name}[{c.lane}]")
-            lines.add(f"for (int {c.lane} = 0; {c.lane} < {lanes_kept}; ++{c.lane}) {folded}")
+        self.fold_private(lines, c, MARGIN)
         lines.close()
 
-    def _rows_of_block(self, lines: Lines, buffers: Buffers, c: PairNames, v: int, w: int) -> None:
+    def _rows_of_block(self, lines: Lines, c: PairNames, v: int, w: int) -> None:
         """Where the rows of a block begin and end, from the first position of its first row on, and what is copied of them."""
-        row, first_lane = self.loop_bounds(w), c.above if buffers.sweeps > 1 else "0"
+        buffers, row = self.buffers, self.loop_bounds(w)
         lines.add(f"int64_t {c.begin}, {c.row_from}[{BUFFER_LANES}], {c.row_until}[{BUFFER_LANES}];")
         lines.add(*buffers.first_declarations())
         lines.open("{")
         self.indices_of(lines, ((v, c.block),))
         lines.add(f"{c.begin} = {row.low};")
         self.indices_of(lines, ((w, c.begin),))
-        lines.add(*buffers.first_elements(self._element_in_array))
-        lines.open(f"for (int64_t {c.lane} = {first_lane}; {c.lane} < {c.lanes}; ++{c.lane}) {{")
+        lines.add(*buffers.first_elements(self.printer.in_array))
+        lines.open(f"for (int64_t {c.lane} = {buffers.first_lane}; {c.lane} < {c.lanes}; ++{c.lane}) {{")
         if mentions(f"{row.low} {row.high}", self.coordinate(self.nest.loops[v].name)):
             lines.add(f"const int64_t {self.coordinate(self.nest.loops[v].name)} = {c.block} + {c.lane};")
         lines.add(f"{c.row_from}[{c.lane} + {MARGIN}] = {row.low} - {c.begin};")
@@ -147,12 +135,6 @@ class TransposedTileWriter(TileWriter):
     def _skew_of_pair(self, v: int, w: int) -> int:
         """By how much a step along loop v moves the coordinate of loop w."""
         return 0 if self.bound.skew is None else self.bound.skew.rows[w][v]
-
-    def _element_in_array(self, load: t.Load) -> str:
-        placed, self.printer.placed = self.printer.placed, {}
-        text = self.printer.load(load)
-        self.printer.placed = placed
-        return text
 
     def _row_stride(self, plane: Plane, loop: str) -> str:
         """The C name of the stride between the rows of a plane."""

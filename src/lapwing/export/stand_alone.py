@@ -25,7 +25,6 @@ from lapwing.tiling.faces import faces_of
 from lapwing.tiling.skewing import skewed_nest
 
 _TEMPLATES = Path(__file__).parent / "program"
-_HEADERS = [Path(__file__).parent.parent / "codegen" / name for name in ("support.h", "transposed.h")]
 _RUNTIME = Path(__file__).parent.parent / "runtime" / "cpp"
 _BUILD_FILES = ("Makefile", "CMakeLists.txt")
 _SERIAL = "serial.cpp"  # of no use with an MPI
@@ -46,7 +45,7 @@ def sources(bound: BoundNest, plan: Plan) -> dict[str, str]:
 
 def common_sources() -> dict[str, str]:
     """What all programs have in common: the runtime, and what reads and writes files."""
-    folders = [*sorted(_RUNTIME.iterdir()), *sorted(_TEMPLATES.iterdir()), *_HEADERS]
+    folders = [*sorted(_RUNTIME.iterdir()), *sorted(_TEMPLATES.iterdir()), *native.HEADERS]
     return {f"src/{path.name}": path.read_text(encoding="utf-8") for path in folders if _is_source(path)}
 
 

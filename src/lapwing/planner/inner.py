@@ -76,8 +76,8 @@ def choice_by_rule(bound: BoundNest, dependences: Sequence[Dependence], is_alone
         together = sweeps_to_join(bound)
         for transposed in (f for f in of_order if min(f.sweeps, together) >= FEWEST_JOINED):
             return InnerChoice(transposed, f"{rule}, and sweeps share what is copied", rivals)
-    if cycles > LANES_CYCLES and len(of_order) > 1 and (against := reason_against(bound, plain.order)) is not None:
-        rule += f" (rows are not copied into buffers: {against})"
+    if cycles > LANES_CYCLES and len(of_order) > 1 and not any(f.transposed for f in of_order):
+        rule += f" (rows are not copied into buffers: {reason_against(bound, plain.order)})"
     if lanes == 1 and cycles > LANES_CYCLES and len(of_order) > 1:
         rule += ", but rows of so many arrays side by side are more than the prefetchers can follow"
     return InnerChoice(form, rule, rivals)

@@ -10,6 +10,8 @@ from lapwing.loopnest.binding import typed as t
 
 def raising_invariants(body: t.TypedBody) -> tuple[t.Typed, ...]:
     """The largest expressions over arguments alone that may raise and that every iteration evaluates."""
+    if not body.traps:
+        return ()
     if any(isinstance(s, t.TypedJump) for s in t.all_statements(body.statements)):
         return ()  # a statement after it may be left out
     always = (s for s in body.statements if isinstance(s, t.SimpleStatement))
@@ -19,6 +21,8 @@ def raising_invariants(body: t.TypedBody) -> tuple[t.Typed, ...]:
 
 def raises_alike(body: t.TypedBody) -> bool:
     """Whether nothing else in the body may raise."""
+    if not body.traps:
+        return True
     known = set(raising_invariants(body))
     values = (value for s in t.all_statements(body.statements) for value in t.own_values(s))
     return not any(_raises(value, known) for value in values)

@@ -99,7 +99,7 @@ def _exchange(
     local: LocalArray, batches: Sequence[Iterable[_Batch]], whole: npt.NDArray[Any] | None, comm: Any
 ) -> None:
     """Bring what every rank has into the whole array of every rank's, no element from two: each sends to one other at a time
-    and receives from one.
+    and receives from one, a batch each, so that no second copy of the array is needed (``exchange.Exchange`` would take one).
 
     batches: every rank's.
     """
