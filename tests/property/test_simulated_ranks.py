@@ -80,6 +80,24 @@ def test_rows_without_iterations_are_nobodys() -> None:
         check_run(case, math.prod(grid), Choice("blocking", 1, grid), lambda count: count - 1)
 
 
+def test_stores_whose_boxes_leave_the_array_are_for_one_rank() -> None:
+    text = """
+        import lapwing as lw
+        @lw.nest
+        def nest(v, n):
+            for s in range(1, 3):
+                for t in range(0, s + 1):
+                    for i in range(0, -s + 4):
+                        for j in range(2, 20):
+                            for k in range(n + (s + 1) % 4, 3, 2):
+                                v[s, i, j, k] = v[s - 1, i, j - 2, k + 2] + 1
+    """
+    case = Case(
+        textwrap.dedent(text), (ArraySpec("v", "int64", (2, 3, 21, 5), "tame", 0),), (("n", 0),), (3, 18, 1), 400
+    )
+    assert check_run(case, 2, Choice("blocking", None, (1, 2, 1)), lambda count: 0) is None
+
+
 def test_indices_from_the_end_in_a_window_that_moves() -> None:
     """i - t - 6 is negative wherever the loops go, but not everywhere in a rank's block."""
     text = """

@@ -6,6 +6,7 @@ that are in use, and a real operand count as one with an imaginary part of 0 or 
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -70,9 +71,19 @@ def has_plain_powers(dtype: str) -> bool:
 
 @cache
 def has_plain_square(dtype: str) -> bool:
-    """Whether numpy.square of a number of a complex dtype is the plain product."""
+    """Whether numpy.square of a number of a complex dtype is the plain product, wherever its result lies in memory.
+
+    NumPy has a loop for results close to the operand and another for all others, and one call may take this, the next that one.
+    """
+    kind = np.dtype(dtype).type
+    numbers = [*_numbers(dtype), *(kind(complex(math.sin(k), math.cos(3 * k))) for k in range(1, 25))]
+    rows = np.empty((len(numbers), 512), dtype)  # so wide that an element of its middle is close to no operand
     with np.errstate(all="ignore"):
-        return all(_same(np.square(z), _plain_product((z.real, z.imag), (z.real, z.imag))) for z in _numbers(dtype))
+        return all(
+            _same(np.square(z), square) and _same(np.square(z, out=row[256, ...])[()], square)
+            for z, row in zip(numbers, rows, strict=True)
+            for square in (_plain_product((z.real, z.imag), (z.real, z.imag)),)
+        )
 
 
 def _way(

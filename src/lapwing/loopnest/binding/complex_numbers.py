@@ -73,9 +73,9 @@ class ComplexLowering(ValueLowering):
         return Value(code, frozenset({ScalarType(dtype)}))
 
     def _check_square(self, dtype: str, line: int) -> None:
-        """numpy.square has another loop for single numbers than for several."""
+        """numpy.square has several loops, which round in different ways."""
         if not complex_numbers.has_plain_square(dtype):
-            self._refuse(line, f"numpy.square of {dtype}, which this NumPy computes in a way of its own", "write z * z")
+            self._refuse(line, f"numpy.square of {dtype}, whose bits vary between calls in this NumPy", "write z * z")
 
     def _python_power(self, base: Value, exponent: ir.Expression, line: int) -> Value:
         power = _small_integer(exponent)

@@ -101,6 +101,12 @@ class StatementReader:
                 label = node
                 continue
             span = self.span(node)
+            if result and span.start < position:  # nodes of one statement, which the grammar could not read
+                last = result[-1]
+                position = max(position, span.end)
+                whole = Span(self.file.number, last.span.start, position)
+                result[-1] = self.opaque(whole, "not a statement of Fortran", last.label)
+                continue
             directives += self.between(result, position, span.start)
             result.append(self.statement(node, span, None if label is None else label_text(self.file.text(label))))
             position = span.end
@@ -329,7 +335,7 @@ class StatementReader:
         selector = child_of(node, "selector")
         cases = children_of(node, "case_statement")
         inner = next((child for child in selector.children if child.is_named), None) if selector is not None else None
-        if inner is None:
+        if inner is None or not cases:
             raise Unreadable("a SELECT CASE")
         value = self.expressions.read(inner)
         ends = [*cases[1:], node.children[-1]]
