@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import assume
 from hypothesis import strategies as st
-from loading import load
+from loading import bind_for_ranks, load
 from random_nests import FARTHEST, Case, cases
 from randomness import first_seed, wanted
 from searching import search
@@ -96,7 +97,8 @@ def check(data: st.DataObject) -> None:
     case = data.draw(cases(skewed=data.draw(st.booleans(), label="skewed"), expressions=False), label="nest")
     for module in imported(case):
         nest = module.nest  # type: ignore[attr-defined]
-    bound = nest.bind(case.arguments())
+    bound = bind_for_ranks(nest, case.arguments())
+    assume(bound is not None)
     found = nest.dependences
     inside = {(d.kind, d.vector) for d in inside_sweep(found, nest.loops.sweep_depth)}
     real = enumerated(bound, case.arguments())

@@ -1,10 +1,18 @@
-"""Imports a nest's source from a file, as its own module."""
+"""Imports a nest's source from a file, as its own module, and binds the nest for ranks."""
 
 from __future__ import annotations
 
 import importlib.util
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
+
+import lapwing as lw
+from lapwing.loopnest.binding.bound_nest import BoundNest
+
+# Stores that would leave the array in iterations which conditions or inner loops leave out: one rank does such nests.
+_FOR_ONE_RANK = r"is stored .* that keeps? it inside"
 
 
 def load(path: Path) -> ModuleType:
@@ -14,3 +22,13 @@ def load(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
     return module
+
+
+def bind_for_ranks(nest: lw.Nest, arguments: Mapping[str, object]) -> BoundNest | None:
+    """The nest bound to its arguments; None where it is one that only one rank may do."""
+    try:
+        return nest.bind(arguments)
+    except lw.RefusedError as error:
+        if all(re.search(_FOR_ONE_RANK, refusal.text) for refusal in error.refusals):
+            return None
+        raise

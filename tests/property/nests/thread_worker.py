@@ -23,7 +23,7 @@ import numpy as np
 from comparing import check_arrays
 from hypothesis import strategies as st
 from inner_forms import in_any_form
-from loading import load
+from loading import bind_for_ranks, load
 from on_disk import OnDisk, layouts, streaming_grids
 from random_nests import ArraySpec, Case, Choice, cases, check_refused_grid, choices, fitting_grids
 from searching import engine, search
@@ -171,8 +171,8 @@ class Checker:
         for ranks, choice, way in data.draw(st.lists(runs(case), min_size=CUTS, max_size=CUTS), label="cuts"):
             self.note(case, f"{ranks} ranks, {choice}, {way}")
             arguments = case.arguments()
-            bound = nest.bind(arguments)
-            if bound.domain.is_empty:
+            bound = bind_for_ranks(nest, arguments)
+            if bound is None or bound.domain.is_empty:
                 return
             try:
                 plan = make_plan(bound, nest.dependences, ranks, Wishes(choice.engine, choice.tile, choice.grid))
@@ -202,8 +202,8 @@ class Checker:
         for ranks, choice, way, on_disk in runs:
             self.note(case, f"{ranks} ranks, {choice}, {way}, {on_disk}")
             arguments = case.arguments()
-            bound = nest.bind(arguments)
-            if bound.domain.is_empty:
+            bound = bind_for_ranks(nest, arguments)
+            if bound is None or bound.domain.is_empty:
                 return
             with tempfile.TemporaryDirectory() as directory:
                 paths = on_disk.store(Path(directory) / "arrays", arguments)
