@@ -55,6 +55,17 @@ def sqrt3d(a):
 
 
 @lw.nest
+def over_relaxed(u, f, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                for k in range(1, u.shape[2] - 1):
+                    before = u[i - 1, j, k] + u[i, j - 1, k] + u[i, j, k - 1]
+                    after = u[i + 1, j, k] + u[i, j + 1, k] + u[i, j, k + 1]
+                    u[i, j, k] = f[i, j, k] - 0.5 * u[i, j, k] + 0.25 * (before + after)
+
+
+@lw.nest
 def align(h, a, b, match=2, mismatch=-1, gap=1):
     n, m = h.shape
     best = 0
@@ -158,6 +169,7 @@ CASES: dict[str, tuple[lw.Nest, tuple[Any, ...]]] = {
     "gauss_seidel": (gauss_seidel, (floats(9, 10), 3)),
     "nine_points": (nine_points, (floats(9, 10), 3)),
     "sqrt3d": (sqrt3d, (floats(5, 6, 7, dtype=np.float32),)),
+    "over_relaxed": (over_relaxed, (floats(5, 6, 7), floats(5, 6, 7), 3)),
     "align": (align, (floats(5, 6, dtype=np.int32), floats(4, dtype=np.uint8), floats(5, dtype=np.uint8))),
     "triangle": (triangle, (floats(9, 9),)),
     "looked_up": (looked_up, (floats(5, 6), floats(4), floats(5, 6, dtype=np.int8))),
@@ -169,14 +181,14 @@ CASES: dict[str, tuple[lw.Nest, tuple[Any, ...]]] = {
 }
 
 
-def tile_of(nest: lw.Nest, arguments: tuple[Any, ...], lanes: int | None = None) -> str:
-    """lanes: of the inner form; None is the form taken by rule."""
+def tile_of(nest: lw.Nest, arguments: tuple[Any, ...], lanes: int | None = None, coalesced: bool = False) -> str:
+    """lanes, coalesced: of the inner form; without lanes it is the one taken by rule."""
     bound = nest.bind(nest.arguments(*arguments))
     plan = make_plan(bound, nest.dependences, 1)
     bound = skewed_nest(bound, plan.skew)
     if lanes is not None:
         forms = legal_forms(bound, skewed_dependences(nest.dependences, plan.skew))
-        form = next(form for form in forms if form.lanes == lanes)
+        form = next(form for form in forms if form.lanes == lanes and form.coalesced == coalesced)
         return tile_source(bound, faces_of(bound), form)
     return tile_source(bound, Faces(bound, plan.partition, plan.mapping, plan.tile).faces, plan.inner.form)
 
@@ -189,6 +201,7 @@ FILES: dict[str, Callable[[], str]] = {
     **{f"{name}.tile.c": lambda case=case: tile_of(*case) for name, case in CASES.items()},
     **{f"{name}.lanes.c": lambda name=name: tile_of(*CASES[name], lanes=16) for name in ("align", "total", "triangle")},
     **{f"{name}.transposed.c": lambda name=name: tile_of(*CASES[name], lanes=64) for name in ("align", "gauss_seidel")},
+    "over_relaxed.coalesced.c": lambda: tile_of(*CASES["over_relaxed"], lanes=64, coalesced=True),
     **{f"{name}.plain.c": lambda name=name: plain_of(*CASES[name]) for name in ("align", "triangle", "collatz")},
 }
 

@@ -199,6 +199,50 @@ def in_space_27(u, f, sweeps):
                     )
 
 
+@lw.nest
+def in_space_one_way(u, f):
+    for i in range(2, u.shape[0]):
+        for j in range(1, u.shape[1]):
+            for k in range(1, u.shape[2]):
+                u[i, j, k] = np.sqrt(abs(u[i - 2, j, k])) + 0.5 * u[i, j - 1, k] - 0.25 * u[i, j, k - 1] + f[i, j, k]
+
+
+@lw.nest
+def in_space_backwards(u, f, sweeps):
+    for t in range(sweeps):
+        for i in range(u.shape[0] - 2, 0, -1):
+            for j in range(1, u.shape[1] - 1):
+                for k in range(u.shape[2] - 3, 1, -1):
+                    after = u[i + 1, j, k] + u[i, j - 1, k] + u[i, j, k + 2]
+                    u[i, j, k] = 0.2 * (after + u[i - 1, j, k] + u[i, j + 1, k] + u[i, j, k - 1]) - f[i, j, k]
+
+
+@lw.nest
+def in_space_bordered(u, f):
+    best = 0.0
+    for i in range(u.shape[0]):
+        for j in range(u.shape[1]):
+            for k in range(u.shape[2]):
+                above = u[i - 1, j, k] if i > 0 else f[i, j, k]
+                north = u[i, j - 1, k] if j > 0 else 1.0 * i
+                west = u[i, j, k - 1] if k > 0 else 0.5 * k
+                u[i, j, k] = 0.5 * above + 0.25 * north + 0.125 * west
+                best = max(best, u[i, j, k])
+    return best
+
+
+@lw.nest
+def in_space_counted(u, a):
+    count = 0
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1]):
+            for k in range(1, u.shape[2]):
+                u[i, j, k] = max(u[i - 1, j, k] + a[j, k], u[i, j - 1, k] + i, u[i, j, k - 1] - k)
+                if u[i, j, k] > 50:
+                    count += 1
+    return count
+
+
 def floats(*names: str) -> dict[str, str]:
     return dict.fromkeys(names, "float64") | {"sweeps": "sweeps"}
 
@@ -223,6 +267,10 @@ NESTS: dict[str, tuple[lw.Nest, dict[str, str]]] = {
     "upper_triangle": (upper_triangle, {"u": "float32", "f": "float64"}),
     "narrowing": (narrowing, {"u": "float64", "f": "float64"}),
     "in_space_27": (in_space_27, floats("u", "f")),
+    "in_space_one_way": (in_space_one_way, {"u": "float32", "f": "float32"}),
+    "in_space_backwards": (in_space_backwards, floats("u", "f")),
+    "in_space_bordered": (in_space_bordered, {"u": "float64", "f": "float64"}),
+    "in_space_counted": (in_space_counted, {"u": "int32", "a": "plane"}),
     "interchanged": (interchanged, {"u": "float64", "f": "float64"}),
 }
 
@@ -230,6 +278,7 @@ NESTS: dict[str, tuple[lw.Nest, dict[str, str]]] = {
 def arguments_of(name: str, shape: tuple[int, int], sweeps: int, seed: int, special: bool) -> dict[str, Any]:
     """Values for a nest; special: not numbers, infinities and integers that wrap among them."""
     generator, (rows, columns) = np.random.default_rng(seed), shape
+    planes = (5,) if name.startswith("in_space") else ()
     made: dict[str, Any] = {}
     for parameter, kind in NESTS[name][1].items():
         if kind == "number":
@@ -238,12 +287,14 @@ def arguments_of(name: str, shape: tuple[int, int], sweeps: int, seed: int, spec
             made[parameter] = sweeps
         elif kind in ("rows", "columns"):
             made[parameter] = generator.integers(0, 4, (rows if kind == "rows" else columns) - 1).astype(np.int8)
+        elif kind == "plane":
+            made[parameter] = generator.integers(-9, 9, shape, dtype=np.int32)
         elif kind.startswith("int"):
             ends = np.iinfo(kind) if special else np.iinfo(np.int8)
-            made[parameter] = generator.integers(ends.min, ends.max, shape, dtype=kind)
+            made[parameter] = generator.integers(ends.min, ends.max, (*planes, *shape), dtype=kind)
         else:
             length = {"row": (rows - 1,), "column": (columns - 1,)}.get(kind, shape)
-            values = generator.standard_normal((5, *length) if name.startswith("in_space") else length)
+            values = generator.standard_normal((*planes, *length))
             if special:
                 values[generator.random(values.shape) < 0.1] = generator.choice(SPECIAL)
             with np.errstate(over="ignore"):
@@ -265,8 +316,8 @@ def check(data: st.DataObject, name: str) -> None:
     transposed = [form for form in forms if form.transposed]
     assert transposed, "the nest takes no buffers"
     assume(not bound.domain.is_empty)
-    plan = nest.plan(**found)
-    outcome = run(nest, found, plan=replace(plan, inner=replace(plan.inner, form=transposed[0])))
+    plan, form = nest.plan(**found), data.draw(st.sampled_from(transposed), label="form")
+    outcome = run(nest, found, plan=replace(plan, inner=replace(plan.inner, form=form)))
     check_arrays(found, expected)
     assert right is None or list(outcome.results.values()) == [right]
 
@@ -280,7 +331,7 @@ def test_bits_of_the_plain_loop(name: str) -> None:
 @pytest.mark.parametrize(
     "flags", [("-mno-avx512f",), ("-mno-avx",), ("-D__has_builtin(x)=0",)], ids=["AVX2", "SSE", "no vectors"]
 )
-@pytest.mark.parametrize("name", ["upwards", "wide_halo"])
+@pytest.mark.parametrize("name", ["upwards", "wide_halo", "in_space_backwards"])
 def test_narrower_vectors(name: str, flags: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "TILE_FLAGS", (*native.TILE_FLAGS, *flags))
     tile_library.cache_clear()

@@ -41,6 +41,24 @@ def aligned(h, a, b):
 
 
 @lw.nest
+def over_relaxed(u, f, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                for k in range(1, u.shape[2] - 1):
+                    before = u[i - 1, j, k] + u[i, j - 1, k] + u[i, j, k - 1]
+                    u[i, j, k] = f[i, j, k] + 0.1 * (before + u[i + 1, j, k] + u[i, j + 1, k] + u[i, j, k + 1])
+
+
+@lw.nest
+def pyramid(u):
+    for i in range(1, u.shape[0]):
+        for j in range(i, u.shape[1]):
+            for k in range(1, u.shape[2]):
+                u[i, j, k] = 0.5 * u[i - 1, j, k] + 0.25 * u[i, j - 1, k] + 0.125 * u[i, j, k - 1]
+
+
+@lw.nest
 def of_roots(u):
     for i in range(1, u.shape[0]):
         for j in range(1, u.shape[1]):
@@ -104,7 +122,7 @@ def test_python_and_c_have_the_same_sizes() -> None:
 def test_what_is_copied_once_for_several_sweeps() -> None:
     planes = planes_of(bound_of(gauss_seidel, {"u": U, "f": U, "sweeps": 9}), (0, 1))
     assert planes is not None
-    assert (planes.sweeps, planes.delay, planes.shift) == (7, 1, 1)
+    assert (planes.sweeps, planes.delay, planes.shift) == (7, (0, 1), 1)
     assert [(p.array, p.written, p.reads_old, p.steps, p.lanes) for p in planes.planes] == [
         ("u", True, True, (-1, 1), (-1, 1)),
         ("f", False, True, (0, 0), (0, 0)),
@@ -114,8 +132,32 @@ def test_what_is_copied_once_for_several_sweeps() -> None:
 def test_rows_of_a_skewed_nest_begin_later_and_sweeps_follow_further_behind() -> None:
     planes = planes_of(bound_of(nine_points, {"u": U, "sweeps": 9}), (0, 1))
     assert planes is not None
-    assert (planes.delay, planes.shift, planes.sooner) == (2, 1, 2)
+    assert (planes.delay, planes.shift, planes.sooner) == ((0, 2), 1, 2)
     assert planes.planes[0].steps == (-1, 1)
+
+
+def test_planes_of_a_third_loop_follow_one_another() -> None:
+    u = np.ones((12, 80, 40))
+    planes = planes_of(bound_of(over_relaxed, {"u": u, "f": u, "sweeps": 9}), (0, 1, 2), coalesced=True)
+    assert planes is not None
+    assert [(p.array, p.distances, p.lanes, p.around) for p in planes.planes] == [
+        ("u", ((-1, 0), (1, 0)), (-1, 1), (-1, 1)),
+        ("f", ((0, 0), (0, 0)), (0, 0), (0, 0)),
+    ]
+    assert (planes.delay, planes.margins, planes.least_pitch, planes.sweeps) == ((1, 0), (1, 1), 3, 7)
+    wide = np.ones((5, 80, 900))
+    planes = planes_of(bound_of(over_relaxed, {"u": wide, "f": wide, "sweeps": 9}), (0, 1, 2), coalesced=True)
+    assert planes is None, "no room for several planes of long rows"
+
+
+@pytest.mark.parametrize(
+    ("nest", "arguments"), [(gauss_seidel, {"u": U, "f": U, "sweeps": 9}), (pyramid, {"u": np.ones((9, 80, 40))})]
+)
+def test_why_planes_do_not_follow_one_another(nest: lw.Nest, arguments: dict[str, Any]) -> None:
+    bound = bound_of(nest, arguments)
+    order = tuple(range(len(bound.nest.space_loops)))
+    assert planes_of(bound, order, coalesced=True) is None
+    assert reason_against(bound, order, coalesced=True) == "planes are not alike"
 
 
 def test_elements_that_nobody_asks_for_are_not_copied_in() -> None:

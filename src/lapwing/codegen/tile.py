@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lapwing.codegen.coalesced import CoalescedTileWriter
 from lapwing.codegen.tile_loops import TileWriter
 from lapwing.codegen.transposed_loops import TransposedTileWriter
 from lapwing.loopnest.binding.bound_nest import BoundNest
@@ -13,5 +14,6 @@ from lapwing.tiling.inner import InnerForm
 
 def tile_source(bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> str:
     """C text of a tile module, with the functions of ``lw_module`` in lapwing.h."""
-    writer = TransposedTileWriter if form.transposed else TileWriter
+    transposed = CoalescedTileWriter if form.coalesced else TransposedTileWriter
+    writer = transposed if form.transposed else TileWriter
     return writer(bound, faces, form).source()

@@ -69,21 +69,24 @@ class TileWriter(FaceWriter):
     def _loops(self, lines: Lines, call: str) -> None:
         if not self.joins_sweeps:
             self.sweep_indices(lines, call)
-        *outer, innermost = (self.nest.sweep_depth + k for k in self.form.order)
+        *_, innermost = order = [self.nest.sweep_depth + k for k in self.form.order]
+        outer = self.outer_loops()
+        for k in outer:
+            self.open_loop(lines, k)
         if self.lanes > 1:
-            *outer, v = outer
-            for k in outer:
-                self.open_loop(lines, k)
-            self.pair(lines, v, innermost, call, is_inside=bool(outer))
+            self.pair(lines, order[-2], innermost, call, is_inside=bool(outer))
         else:
-            for k in outer:
-                self.open_loop(lines, k)
             self.open_loop(lines, innermost, "#pragma GCC ivdep" if self.form.independent else "")
             lines.add(call)
             lines.close()
             if self.form.independent and outer:
                 lines.add(IN_ORDER)
         lines.close_all()
+
+    def outer_loops(self) -> Sequence[int]:
+        """The loops around the innermost one, or around the pair of lanes."""
+        order = [self.nest.sweep_depth + k for k in self.form.order]
+        return order[: -2 if self.lanes > 1 else -1]
 
     def pair(self, lines: Lines, v: int, w: int, call: str, is_inside: bool) -> None:
         """The two innermost loops as a block of rows, each one step behind the row above.

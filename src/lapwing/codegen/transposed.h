@@ -9,6 +9,7 @@
 #define LAPWING_TRANSPOSED_H
 
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "support.h"
 
@@ -57,6 +58,21 @@ LW_INLINE void lw_clip_rows(lw_rows *rows, int64_t first, int64_t last, int64_t 
 LW_INLINE void lw_rows_before(lw_rows *rows, const int64_t *starts, int64_t first, int64_t last) {
     for (int64_t k = first + LW_MARGIN; k < last + LW_MARGIN; ++k) rows->high[k] = lw_min_i64(rows->high[k], starts[k]);
 }
+
+/* Room for the lanes of so many steps, at the beginning of a cache line. */
+LW_INLINE void *lw_new_steps(int64_t steps, int64_t size) {
+    void *const made = aligned_alloc(64, (size_t)(steps * LW_WIDTH * size + 63) / 64 * 64);
+    if (!made) abort();
+    return made;
+}
+
+/* Where a step is in a ring of so many, given where it would be at most once around it. */
+LW_INLINE int64_t lw_around(int64_t step, int64_t ring) {
+    return step < 0 ? step + ring : step >= ring ? step - ring : step;
+}
+
+/* The fewest steps in whole groups of LW_STEPS. */
+LW_INLINE int64_t lw_whole_groups(int64_t steps) { return (steps + LW_STEPS - 1) / LW_STEPS * LW_STEPS; }
 
 #define LW_JOINED_(name, suffix) name##_##suffix
 #define LW_JOINED(name, suffix) LW_JOINED_(name, suffix)
@@ -167,12 +183,11 @@ LW_INLINE void LW_NAME(lw_square_out)(const LW_ELEMENT *steps, LW_ELEMENT *first
     }
 }
 
-/* A square of which only some elements are wanted; `step` and `lane` are its first ones. What it has in the buffer
- * besides them is nobody's. */
+/* A square of which only some elements are wanted; `step` and `lane` are its first ones. */
 LW_INLINE void LW_NAME(lw_part_of_square)(LW_ELEMENT *steps, LW_ELEMENT *first, int64_t next, int64_t along,
                                           int64_t step, int64_t lane, const lw_rows *rows, bool out) {
     LW_ELEMENT square[LW_SIDE * LW_SIDE] __attribute__((aligned(64)));
-    if (out) LW_NAME(lw_square_out)(steps, square, LW_SIDE, along);
+    LW_NAME(lw_square_out)(steps, square, LW_SIDE, along);
     for (int i = 0; i < LW_SIDE; ++i) {
         LW_ELEMENT *const here = first + i * next, *const kept = square + i * LW_SIDE;
         /* In the order of memory. */
@@ -184,11 +199,11 @@ LW_INLINE void LW_NAME(lw_part_of_square)(LW_ELEMENT *steps, LW_ELEMENT *first, 
             end = other;
         }
         for (int k = 0; k < LW_SIDE; ++k) {
-            if (out) {
-                if (k >= begin && k < end) here[k] = kept[k];
-            } else {
-                kept[k] = k >= begin && k < end ? here[k] : 0;
-            }
+            if (k < begin || k >= end) continue;
+            if (out)
+                here[k] = kept[k];
+            else
+                kept[k] = here[k];
         }
     }
     if (!out) LW_NAME(lw_square_in)(steps, square, LW_SIDE, along);
@@ -254,6 +269,29 @@ LW_INLINE void LW_NAME(lw_copy_steps)(void *buffer, void *array, int64_t row, in
     }
 #endif
     for (; lane < high_lane; ++lane) LW_NAME(lw_copy_lane)(steps, first + lane * row, along, step, lane, rows, out);
+}
+
+/* The same of planes whose rows follow one another in a lane: from plane to plane its position moves by `pitch`, and
+ * before a row there is room for `before` elements.
+ *
+ * array: the element of lane 0 at position 0 of plane 0; plane: leads from an element to that of the next plane;
+ * first, last: the planes there are; rows: of those before plane 0; inner: of all others. */
+LW_INLINE void LW_NAME(lw_copy_planes)(void *buffer, void *array, int64_t plane, int64_t pitch, int64_t before,
+                                       int64_t first, int64_t last, int64_t row, int64_t along, int64_t step,
+                                       int64_t low_lane, int64_t high_lane, const lw_rows *rows,
+                                       const lw_rows *inner, bool out, bool fetch) {
+    int64_t k = lw_max_i64(first, lw_floordiv_i64(step - high_lane + 1 + before, pitch));
+    for (; k < last && k * pitch - before < step + LW_STEPS - low_lane; ++k)
+        LW_NAME(lw_copy_steps)(buffer, (LW_ELEMENT *)array + k * plane, row, along, step - k * pitch, low_lane,
+                               high_lane, k < 0 ? rows : inner, out, fetch);
+}
+
+/* Of lanes `low` to `high` those that lie between rows: `gap` ones from `first` on, and again after `every` lanes. */
+LW_INLINE void LW_NAME(lw_copy_idle)(void *to, const void *from, int64_t first, int64_t every, int64_t gap, int64_t low,
+                                     int64_t high) {
+    for (; first < high; first += every)
+        for (int64_t lane = lw_max_i64(first, low); lane < lw_min_i64(first + gap, high); ++lane)
+            ((LW_ELEMENT *)to)[lane] = ((const LW_ELEMENT *)from)[lane];
 }
 
 #undef LW_OF_SIDE

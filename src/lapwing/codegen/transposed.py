@@ -8,7 +8,17 @@ from lapwing.codegen.expression import C_TYPES
 from lapwing.codegen.names import Names, PairNames
 from lapwing.codegen.text import plus, signed
 from lapwing.loopnest.binding import typed as t
-from lapwing.tiling.transposed import BUFFER_LANES, COPIED_STEPS, ITEMSIZES, MARGIN, Plane, Planes, groups
+from lapwing.tiling.transposed import (
+    BUFFER_LANES,
+    COPIED_STEPS,
+    ITEMSIZES,
+    MARGIN,
+    Distance,
+    Plane,
+    Planes,
+    distance,
+    groups,
+)
 
 
 class Buffers:
@@ -16,7 +26,7 @@ class Buffers:
 
     def __init__(self, planes: Planes, names: Names, c: PairNames) -> None:
         self.planes, self.c, self._names = planes.planes, c, names
-        self._all, self._places = planes, planes.places
+        self.all_planes, self._places = planes, planes.places
         self.sweeps, self.delay, self.shift = planes.sweeps, planes.delay, planes.shift
         self._buffers = [self._name(k, "steps") for k in range(len(self.planes))]
 
@@ -33,26 +43,29 @@ class Buffers:
         """What stands for the elements in the loop body."""
         lane = self.c.lane
         return {
-            load: f"{self._at(number, sum(offset))}[{lane if not offset[0] else f'{lane} {signed(offset[0])}'}]"
+            load: f"{self._at(number, distance(offset))}[{lane if not offset[0] else f'{lane} {signed(offset[0])}'}]"
             for load, (number, offset) in self._places.items()
         }
 
-    def _at(self, number: int, step: int) -> str:
-        """The elements of a step, so many from the one at hand."""
-        when = "now" if step == 0 else f"{abs(step)}_{'later' if step > 0 else 'ago'}"
-        return self._name(number, when)
+    def _at(self, number: int, when: Distance) -> str:
+        """The elements of a step, so far from the one at hand."""
+        planes, steps = when
+        words = [f"{abs(steps)}_{'later' if steps > 0 else 'ago'}"] if steps else []
+        if planes:
+            words += [f"{abs(planes)}_plane{'s' if abs(planes) > 1 else ''}_{'later' if planes > 0 else 'ago'}"]
+        return self._name(number, "_".join(words) or "now")
 
-    def _steps(self, number: int) -> list[int]:
-        """The steps from the one at hand that the body uses."""
-        return sorted({sum(offset) for n, offset in self._places.values() if n == number})
+    def _times(self, number: int) -> list[Distance]:
+        """The steps, from the one at hand, that the body uses."""
+        return sorted({distance(offset) for n, offset in self._places.values() if n == number})
 
     def parameters(self) -> list[tuple[str, str]]:
         """Of the loop body's function: a pointer to lane 0 of every step used, and the lane."""
         found = []
         for number, plane in enumerate(self.planes):
-            for step in self._steps(number):
-                name = self._at(number, step)
-                const = "" if plane.written and step == 0 else "const "
+            for when in self._times(number):
+                name = self._at(number, when)
+                const = "" if plane.written and when == (0, 0) else "const "
                 found.append((f"{const}{C_TYPES[plane.dtype]} *restrict {name}", name))
         return [*found, (f"int64_t {self.c.lane}", self.c.lane)]
 
@@ -60,7 +73,7 @@ class Buffers:
         """The buffers: rows of lanes, one for every step that is kept."""
         yield "/* Of every step kept the lanes side by side: lane l is at position step - l of row block + l. */"
         for number, plane in enumerate(self.planes):
-            size = f"{self._all.kept_steps(number)} * {BUFFER_LANES}"
+            size = f"{self.all_planes.kept_steps(number)} * {BUFFER_LANES}"
             yield f"{C_TYPES[plane.dtype]} {self._buffers[number]}[{size}] __attribute__((aligned(64)));"
             rows = [self._name(number, "rows"), *([self._name(number, "own_rows")] if plane.written else [])]
             yield f"lw_rows {', '.join(rows)};"
@@ -81,18 +94,26 @@ class Buffers:
         for number, plane in enumerate(self.planes):
             rows, squares = self._name(number, "rows"), f"lw_make_squares_{ITEMSIZES[plane.dtype]}"
             yield f"lw_no_rows(&{rows});"
-            for across, along in plane.offsets:
+            for across, along in dict.fromkeys(offset[:2] for offset in plane.offsets):
                 yield f"lw_add_rows(&{rows}, {c.row_from}, {c.row_until}, {first_lane}, {c.lanes}, {across}, {along});"
             if plane.clipped:
                 yield f"lw_clip_rows(&{rows}, {', '.join(inside(plane))});"
+            inner = self.rows_inside(number)
+            if inner != rows:
+                yield f"{inner} = {rows};"
+                yield f"{squares}(&{rows});"
             if not plane.reads_old:
-                yield f"lw_rows_before(&{rows}, {c.row_from}, 0, {c.lanes});"
-            yield f"{squares}(&{rows});"
+                yield f"lw_rows_before(&{inner}, {c.row_from}, 0, {c.lanes});"
+            yield f"{squares}(&{inner});"
             if plane.written:
                 own = self._name(number, "own_rows")
                 yield f"lw_no_rows(&{own});"
                 yield f"lw_add_rows(&{own}, {c.row_from}, {c.row_until}, {first_lane}, {c.lanes}, 0, 0);"
                 yield f"{squares}(&{own});"
+
+    def rows_inside(self, number: int) -> str:
+        """What is copied of the rows of planes that lanes go through."""
+        return self._name(number, "rows")
 
     @property
     def first_lane(self) -> str:
@@ -103,7 +124,7 @@ class Buffers:
         """Before the first group: the elements of earlier steps, and of later ones that the group does not copy itself."""
         for number, plane in enumerate(self.planes):
             first, last = plane.steps
-            before = COPIED_STEPS * groups(last - first + self._all.sooner * (self.sweeps - 1))
+            before = COPIED_STEPS * groups(last - first + self.all_planes.sooner * (self.sweeps - 1))
             for step in range(last - before, last, COPIED_STEPS):
                 yield self._copy(number, plane, "", step, row(plane), along, out=False)
 
@@ -130,7 +151,7 @@ class Buffers:
     def _behind(self, plane: Plane) -> int:
         """The first of the steps that are copied out at the end of a group, from the group's own first one."""
         last = plane.steps[1]
-        return last - COPIED_STEPS * groups(last + self.delay * (self.sweeps - 1))
+        return last - COPIED_STEPS * groups(last + self.delay[1] * (self.sweeps - 1))
 
     def _copy(self, number: int, plane: Plane, group: str, more: int, row: str, along: int, out: bool) -> str:
         """The copy of a group's steps, from the one that is ``more`` after ``group`` on."""
@@ -147,12 +168,16 @@ class Buffers:
         """Where lane 0 of a step is kept. Those of steps that are copied at once follow one another."""
         index = plus(step, more - plane.steps[1])
         index = f"({index})" if " " in index else index
-        return f"{self._buffers[number]} + ({index} & {self._all.kept_steps(number) - 1}) * {BUFFER_LANES} + {MARGIN}"
+        return f"{self._buffers[number]} + ({index} & {self.all_planes.kept_steps(number) - 1}) * {BUFFER_LANES} + {MARGIN}"
 
     def at_step(self) -> Iterator[str]:
         """Pointers to lane 0 of the steps that the loop body uses."""
         for number, plane in enumerate(self.planes):
-            for step in self._steps(number):
-                const = "" if plane.written and step == 0 else "const "
-                here = self._lane_0(number, plane, self.c.step, step)
-                yield f"{const}{C_TYPES[plane.dtype]} *const {self._at(number, step)} = {here};"
+            for when in self._times(number):
+                const = "" if plane.written and when == (0, 0) else "const "
+                here = self._lane_0_now(number, plane, when)
+                yield f"{const}{C_TYPES[plane.dtype]} *const {self._at(number, when)} = {here};"
+
+    def _lane_0_now(self, number: int, plane: Plane, when: Distance) -> str:
+        """Where lane 0 of a step is kept that is so far from the one at hand."""
+        return self._lane_0(number, plane, self.c.step, when[1])

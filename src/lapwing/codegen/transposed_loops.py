@@ -13,7 +13,7 @@ from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
-from lapwing.tiling.transposed import BUFFER_LANES, COPIED_STEPS, MARGIN, Plane, planes_of
+from lapwing.tiling.transposed import BUFFER_LANES, COPIED_STEPS, MARGIN, Plane, Planes, planes_of
 
 
 class TransposedTileWriter(TileWriter):
@@ -21,10 +21,13 @@ class TransposedTileWriter(TileWriter):
 
     def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
         super().__init__(bound, faces, form)
-        planes = planes_of(self.bound, form.order)
+        planes = planes_of(self.bound, form.order, form.coalesced)
         assert planes is not None, "the form is not legal"
-        self.buffers = Buffers(planes, self.names, self.pair_names())
+        self.buffers = self.make_buffers(planes)
         self.printer.placed = self.buffers.elements()
+
+    def make_buffers(self, planes: Planes) -> Buffers:
+        return Buffers(planes, self.names, self.pair_names())
 
     @property
     def joins_sweeps(self) -> bool:
@@ -38,36 +41,27 @@ class TransposedTileWriter(TileWriter):
 
     def pair(self, lines: Lines, v: int, w: int, call: str, is_inside: bool) -> None:
         """The two innermost loops as a block of rows, each one step behind the row above, on buffers of what the steps need."""
-        buffers = self.buffers
+        buffers, (_, delay) = self.buffers, self.buffers.delay
         c, along, joins = self.pair_names(), self.nest.loops[w].step, buffers.sweeps > 1
         if joins:
             lines.add(f"const int64_t {c.sweeps} = box->hi[0] - box->lo[0];")
         lines.add(*buffers.declarations())
-        high = self.open_block(lines, c, v)
-        if joins:
-            rest = _times(buffers.shift, f"({c.sweeps} - 1)")
-            lines.add(
-                "/* The lanes that each sweep leaves to the block below, and those that the block above has left. */"
-            )
-            lines.add(f"const int64_t {c.below} = {c.block} + {self.lanes} < {high} ? {buffers.shift} : 0;")
-            lines.add(f"const int64_t {c.above} = {c.block} == {self.loop_bounds(v).low} ? 0 : -{rest};")
-        self._rows_of_block(lines, c, v, w)
+        self.open_block_of_rows(lines, c, v, w)
         statement = self.point_call(self.declare_private(lines, c, MARGIN))
 
         def row_of(plane: Plane) -> str:
-            sign = "-" if self.nest.loops[v].step < 0 else ""
-            return plus(f"{sign}{self._row_stride(plane, self.nest.loops[v].name)}", -self._skew_of_pair(v, w) * along)
+            return self.row_stride(plane, v, w)
 
         lines.add(*buffers.copied_before(row_of, along))
         starts, stops, clock, after = c.starts, c.stops, c.step, ""
         if joins:
             starts, stops, clock = f"{starts}[{c.sweep}]", f"{stops}[{c.sweep}]", c.clock
-            after = f" + {_times(buffers.delay, f'({c.sweeps} - 1)')}"
+            after = f" + {times(delay, f'({c.sweeps} - 1)')}"
             lines.add(
                 f"int64_t {c.starts}[{buffers.sweeps}], {c.stops}[{buffers.sweeps}]; /* lanes at work in each sweep */"
             )
             lines.open(f"for (int64_t {c.sweep} = 0; {c.sweep} < {c.sweeps}; ++{c.sweep}) {{")
-            lines.add(f"{starts} = {stops} = lw_max_i64({c.above}, -{_times(buffers.shift, c.sweep)});")
+            lines.add(f"{starts} = {stops} = lw_max_i64({c.above}, -{times(buffers.shift, c.sweep)});")
             lines.close()
         else:
             lines.add(f"int64_t {starts} = 0, {stops} = 0; /* lanes at work */")
@@ -81,7 +75,7 @@ class TransposedTileWriter(TileWriter):
         if joins:
             beyond = c.beyond
             lines.open(f"for (int64_t {c.sweep} = 0; {c.sweep} < {c.sweeps}; ++{c.sweep}) {{")
-            lines.add(f"const int64_t {c.step} = {clock} - {_times(buffers.delay, c.sweep)};")
+            lines.add(f"const int64_t {c.step} = {clock} - {times(delay, c.sweep)};")
             lines.add(f"const int64_t {c.beyond} = {c.lanes} - {c.below} * {c.sweep};")
             self.indices_of(lines, ((0, f"box->lo[0] + {c.sweep}"),), statement)
         lines.add(*buffers.at_step())
@@ -90,19 +84,7 @@ class TransposedTileWriter(TileWriter):
             f"while ({starts} < {stops} && {c.row_until}[{starts} + {MARGIN}] + {starts} <= {c.step}) ++{starts};"
         )
 
-        def lanes(beyond: str, pragma: str) -> None:
-            lines.add(pragma)
-            lines.open(f"for (int64_t {c.lane} = {starts}; {c.lane} < {beyond}; ++{c.lane}) {{")
-            self.indices_of(lines, ((v, f"{c.block} + {c.lane}"), (w, f"{c.begin} + {c.step} - {c.lane}")), statement)
-            lines.add(statement)
-            lines.close()
-
-        lines.open(f"if ({stops} - {starts} == {self.lanes}) {{")
-        lanes(f"{starts} + {self.lanes}", self.vector_pragma())
-        lines.close()
-        lines.open("else {")
-        lanes(stops, "#pragma GCC ivdep")
-        lines.close()
+        self.lanes_at_work(lines, c, starts, stops, self.indices_at(c, v, w), statement)
         lines.add(IN_ORDER)
         if joins:
             lines.close()
@@ -113,13 +95,56 @@ class TransposedTileWriter(TileWriter):
         self.fold_private(lines, c, MARGIN)
         lines.close()
 
+    def open_block_of_rows(self, lines: Lines, c: PairNames, v: int, w: int) -> None:
+        """Opens the loop over blocks of rows, and says what is known of a block before its first step."""
+        high = self.open_block(lines, c, v)
+        if self.joins_sweeps:
+            shift = self.buffers.shift
+            rest = times(shift, f"({c.sweeps} - 1)")
+            lines.add(
+                "/* The lanes that each sweep leaves to the block below, and those that the block above has left. */"
+            )
+            lines.add(f"const int64_t {c.below} = {c.block} + {self.lanes} < {high} ? {shift} : 0;")
+            lines.add(f"const int64_t {c.above} = {c.block} == {self.loop_bounds(v).low} ? 0 : -{rest};")
+        self._rows_of_block(lines, c, v, w)
+
+    def row_stride(self, plane: Plane, v: int, w: int) -> str:
+        """The C text of what leads from a lane's element to that of the next at the same position."""
+        loop = self.nest.loops[v]
+        axis, _ = self.axis_along(plane, v)
+        stride = f"{'-' if loop.step < 0 else ''}{self.stride(plane.array, axis)}"
+        return plus(stride, -self._skew_of_pair(v, w) * self.nest.loops[w].step)
+
+    def lanes_at_work(
+        self, lines: Lines, c: PairNames, starts: str, stops: str, indices: Sequence[tuple[int, str]], statement: str
+    ) -> None:
+        """The lanes of a step, of which mostly all are at work."""
+
+        def lanes(beyond: str, pragma: str) -> None:
+            lines.add(pragma)
+            lines.open(f"for (int64_t {c.lane} = {starts}; {c.lane} < {beyond}; ++{c.lane}) {{")
+            self.indices_of(lines, indices, statement)
+            lines.add(statement)
+            lines.close()
+
+        lines.open(f"if ({stops} - {starts} == {self.lanes}) {{")
+        lanes(f"{starts} + {self.lanes}", self.vector_pragma())
+        lines.close()
+        lines.open("else {")
+        lanes(stops, "#pragma GCC ivdep")
+        lines.close()
+
+    def indices_at(self, c: PairNames, v: int, w: int) -> tuple[tuple[int, str], ...]:
+        """The coordinates of a lane's point."""
+        return (v, f"{c.block} + {c.lane}"), (w, f"{c.begin} + {c.step} - {c.lane}")
+
     def _rows_of_block(self, lines: Lines, c: PairNames, v: int, w: int) -> None:
         """Where the rows of a block begin and end, from the first position of its first row on, and what is copied of them."""
         buffers, row = self.buffers, self.loop_bounds(w)
         lines.add(f"int64_t {c.begin}, {c.row_from}[{BUFFER_LANES}], {c.row_until}[{BUFFER_LANES}];")
         lines.add(*buffers.first_declarations())
         lines.open("{")
-        self.indices_of(lines, ((v, c.block),))
+        self.indices_of(lines, (*self.first_plane(), (v, c.block)))
         lines.add(f"{c.begin} = {row.low};")
         self.indices_of(lines, ((w, c.begin),))
         lines.add(*buffers.first_elements(self.printer.in_array))
@@ -136,32 +161,33 @@ class TransposedTileWriter(TileWriter):
         """By how much a step along loop v moves the coordinate of loop w."""
         return 0 if self.bound.skew is None else self.bound.skew.rows[w][v]
 
-    def _row_stride(self, plane: Plane, loop: str) -> str:
-        """The C name of the stride between the rows of a plane."""
-        return self.stride(plane.array, _axis_along(plane, loop)[0])
+    def first_plane(self) -> tuple[tuple[int, str], ...]:
+        """Coordinates at which blocks begin, of loops that are not open around them."""
+        return ()
 
     def _inside(self, plane: Plane, v: int, w: int) -> list[str]:
         """How many lanes and positions from the reference at the loops' indices on the elements of a plane lie inside their
         array, and where they do no more; by how much positions move from lane to lane."""
-        found = []
-        for loop in (self.nest.loops[k] for k in (v, w)):
-            axis, affine = _axis_along(plane, loop.name)
-            index, extent = self.affine(affine), self._extent(plane.array, axis)
-            found += (
-                [f"-({index})", f"{extent} - ({index})"]
-                if loop.step == 1
-                else [f"{index} - {extent} + 1", f"{index} + 1"]
-            )
+        found = [end for k in (v, w) for end in self.ends_inside(plane, k)]
         return [*found, str(self._skew_of_pair(v, w))]
 
+    def ends_inside(self, plane: Plane, k: int) -> tuple[str, str]:
+        """From and until where elements are inside their array along a loop, from the reference on."""
+        loop = self.nest.loops[k]
+        axis, affine = self.axis_along(plane, k)
+        index, extent = self.affine(affine), self._extent(plane.array, axis)
+        if loop.step == 1:
+            return f"-({index})", f"{extent} - ({index})"
+        return f"{index} - {extent} + 1", f"{index} + 1"
 
-def _axis_along(plane: Plane, loop: str) -> tuple[int, Affine]:
-    """The axis of an array that a loop runs along in a plane, and its index there."""
-    for axis, subscript in enumerate(plane.reference.subscripts):
-        if isinstance(subscript, t.AffineSubscript) and loop in subscript.affine.names:
-            return axis, subscript.affine
-    raise AssertionError(f"no axis of {plane.array} along {loop}")
+    def axis_along(self, plane: Plane, k: int) -> tuple[int, Affine]:
+        """The axis of an array that a loop runs along in a plane, and its index there."""
+        name = self.nest.loops[k].name
+        for axis, subscript in enumerate(plane.reference.subscripts):
+            if isinstance(subscript, t.AffineSubscript) and name in subscript.affine.names:
+                return axis, subscript.affine
+        raise AssertionError(f"no axis of {plane.array} along {name}")
 
 
-def _times(factor: int, text: str) -> str:
-    return text if factor == 1 else f"{factor} * {text}"
+def times(factor: str | int, text: str) -> str:
+    return text if str(factor) == "1" else f"{factor} * {text}"

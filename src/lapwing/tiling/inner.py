@@ -33,17 +33,20 @@ class InnerForm:
     behind the row above; 1 is the plain loop. ``independent``: whether no dependence joins iterations of the innermost
     loop, which with lanes are those of one step. ``transposed``: whether what a step needs of many rows is copied into buffers
     in which it lies side by side (``tiling.transposed``); ``sweeps``: how many in a row then share what is copied, where one rank
-    does all of the nest."""
+    does all of the nest. ``coalesced``: whether the rows of a lane in all planes of the third loop from the inside are one."""
 
     order: tuple[int, ...]
     lanes: int
     independent: bool
     transposed: bool = False
     sweeps: int = 1
+    coalesced: bool = False
 
     def describe(self, loops: Sequence[str]) -> str:
         """In words; ``loops`` are the names of the space loops."""
         name = "plain" if self.lanes == 1 else f"lanes of {self.lanes}{', transposed' if self.transposed else ''}"
+        if self.coalesced:
+            name += f", {loops[self.order[-3]]} coalesced"
         return name if self.order == tuple(range(len(self.order))) else f"{name} along {loops[self.order[-1]]}"
 
 
@@ -62,9 +65,10 @@ def legal_forms(bound: BoundNest, dependences: Sequence[Dependence]) -> tuple[In
             if is_legal(order, lanes, vectors):
                 found.append(InnerForm(order, lanes, independent=lanes > 1 or not chained))
         if takes_lanes and is_legal(order, TRANSPOSED_LANES, vectors):
-            planes = planes_of(bound, order)
-            if planes is not None:
-                found.append(InnerForm(order, TRANSPOSED_LANES, True, transposed=True, sweeps=planes.sweeps))
+            for coalesced in (False, True) if _may_coalesce(order, vectors) else (False,):
+                planes = planes_of(bound, order, coalesced)
+                if planes is not None:
+                    found.append(InnerForm(order, TRANSPOSED_LANES, True, True, planes.sweeps, coalesced))
     return tuple(found)
 
 
@@ -93,6 +97,13 @@ def is_legal(order: Sequence[int], lanes: int, vectors: Sequence[Vector]) -> boo
         if next((c for c in moved if c), 0) <= 0:
             return False
     return True
+
+
+def _may_coalesce(order: Sequence[int], vectors: Sequence[Vector]) -> bool:
+    """Whether blocks of rows may be gone through in all planes of the third loop from the inside, one after the other."""
+    return len(order) > 2 and all(
+        vector[order[-2]] >= 0 for vector in vectors if not any(vector[k] for k in order[:-3])
+    )
 
 
 def _is_independent(order: Sequence[int], vectors: Sequence[Vector]) -> bool:

@@ -5,6 +5,10 @@ its row: what the lanes of a step need lies in as many rows. Of every plane - th
 loops, all else fixed - a buffer holds the steps at hand, and the element (o_v, o_w) away from a lane's own is that of lane
 l + o_v at step + o_v + o_w: contiguous along the lanes, whatever the offset. This is the data layout transformation of
 dimension-lifted transposition (Henretty et al., CC 2011) along a wavefront, for the steps of one block at a time.
+
+With three loops the outermost of them may be coalesced with the innermost (Polychronopoulos, ICPP 1987): a lane goes through its
+rows of all planes without a pause, and what the next plane asks for is in the buffer still. Then o_u planes away is o_u times
+the pitch of a plane's rows in steps.
 """
 
 from __future__ import annotations
@@ -25,13 +29,15 @@ COPIED_STEPS = 8  # LW_STEPS of transposed.h
 MARGIN = 16  # lanes beside those of a block that a buffer has room for
 BUFFER_LANES = TRANSPOSED_LANES + 2 * MARGIN + 8  # LW_WIDTH: no power of two, by which steps would share cache sets
 _MOST_BYTES = 1 << 18  # of all buffers, which lie on the stack
-_SWEEPS, _FEWEST_SWEEPS = 7, 2  # together, in buffers that leave room in the first-level cache
+MOST_SWEEPS, _FEWEST_SWEEPS = 7, 2  # together, in buffers that leave room in the first-level cache
 _MOST_JOINED_BYTES = 1 << 15
+_MOST_COALESCED_BYTES = 1 << 20  # in the second-level cache
 ITEMSIZES = {
     "float64": 8, "int64": 8, "complex64": 8, "float32": 4, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1
 }  # fmt: skip
 
-Offset = tuple[int, int]  # along the lanes and along a row
+Offset = tuple[int, int, int]  # along the lanes, along a row, and from plane to plane of those that are coalesced
+Distance = tuple[int, int]  # in time: so many planes of those that are coalesced, and so many steps more
 _Key = tuple[Affine, ...]  # of a plane: the index along every axis, without offset along those of the plane
 
 
@@ -57,25 +63,51 @@ class Plane:
         return self.reference.dtype
 
     @property
-    def steps(self) -> tuple[int, int]:
+    def distances(self) -> tuple[Distance, Distance]:
         """The earliest and the latest step, from the one at hand, whose elements are wanted."""
-        steps = [v + w for v, w in (*self.offsets, (0, 0))]
-        return min(steps), max(steps)
+        distances = [distance(offset) for offset in (*self.offsets, (0, 0, 0))]
+        return min(distances), max(distances)
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """The same where no planes are coalesced."""
+        (_, first), (_, last) = self.distances
+        return first, last
 
     @property
     def lanes(self) -> tuple[int, int]:
         """How far before the first lane and beyond the last one elements are wanted."""
-        across = [v for v, _ in (*self.offsets, (0, 0))]
-        return min(across), max(across)
+        return _ends(self.offsets, 0)
 
-    def kept_steps(self, sweeps: int, delay: int, sooner: int) -> int:
-        """How many steps a buffer holds, a power of two: those wanted while as many as are copied at once are computed in so
-        many sweeps, those that were written and are not yet copied out, and those before a block's first group."""
-        first, last = self.steps
-        wanted = COPIED_STEPS + last - first + delay * (sweeps - 1)
-        behind = COPIED_STEPS * (1 + groups(last + delay * (sweeps - 1))) if self.written else 0
+    @property
+    def along(self) -> tuple[int, int]:
+        """How far before a row's first position and beyond its last one elements are wanted."""
+        return _ends(self.offsets, 1)
+
+    @property
+    def around(self) -> tuple[int, int]:
+        """How far before the first plane and beyond the last one elements are wanted."""
+        return _ends(self.offsets, 2)
+
+    def kept_steps(self, sweeps: int, delay: Distance, sooner: int, pitch: int) -> int:
+        """How many steps a buffer holds: those wanted while as many as are copied at once are computed in so many sweeps, those
+        that were written and are not yet copied out, and those before a block's first group."""
+        first, last = (planes * pitch + steps for planes, steps in self.distances)
+        lag = (delay[0] * pitch + delay[1]) * (sweeps - 1)
+        wanted = COPIED_STEPS + last - first + lag
+        behind = COPIED_STEPS * (1 + groups(last + lag)) if self.written else 0
         before = COPIED_STEPS * (1 + groups(last - first + sooner * (sweeps - 1)))
-        return 1 << (max(wanted, behind, before) - 1).bit_length()
+        return max(wanted, behind, before)
+
+
+def distance(offset: Offset) -> Distance:
+    """In time, of an element that is so far from a lane's own."""
+    return offset[2], offset[0] + offset[1]
+
+
+def _ends(offsets: Sequence[Offset], k: int) -> tuple[int, int]:
+    along = [offset[k] for offset in (*offsets, (0, 0, 0))]
+    return min(along), max(along)
 
 
 def groups(steps: int) -> int:
@@ -93,33 +125,51 @@ class Planes:
 
     planes: tuple[Plane, ...]
     places: dict[t.Load, tuple[int, Offset]] = field(hash=False)
-    delay: int
+    delay: Distance
     shift: int
     sooner: int
     sweeps: int
 
     def kept_steps(self, number: int) -> int:
-        """How many steps the buffer of a plane holds."""
-        return self.planes[number].kept_steps(self.sweeps, self.delay, self.sooner)
+        """How many steps the buffer of a plane holds where none are coalesced: a power of two."""
+        return _power_of_two(self.planes[number].kept_steps(self.sweeps, self.delay, self.sooner, 0))
+
+    @property
+    def margins(self) -> tuple[int, int]:
+        """How many positions before and after a row of its plane a lane leaves free, where planes are coalesced."""
+        ends = [plane.along for plane in self.planes]
+        return -min(low for low, _ in ends), max(high for _, high in ends)
+
+    @property
+    def least_pitch(self) -> int:
+        """The fewest positions from plane to plane, so that what is in an earlier plane is earlier in time."""
+        steps = [step for plane in self.planes for o in plane.offsets for _, step in [distance(o)]]
+        return 1 + max(*steps, 0) - min(*steps, 0)
 
 
-def planes_of(bound: BoundNest, order: Sequence[int]) -> Planes | None:
+def _power_of_two(number: int) -> int:
+    return 1 << (number - 1).bit_length()
+
+
+def planes_of(bound: BoundNest, order: Sequence[int], coalesced: bool = False) -> Planes | None:
     """What a tile copies that goes through the space loops in this order, by position; None where the nest does not fit.
+
+    coalesced: whether the third loop from the inside is coalesced with the innermost.
 
     That takes rows that begin and end no sooner than a step after those above them; straight statements, or conditions, that
     raise nothing but what all iterations raise alike; of arrays that are written elements at constant offsets from a lane's own,
     all contiguous along the innermost loop.
     """
     try:
-        return _planes(bound, order)
+        return _planes(bound, order, coalesced)
     except _Unfit:
         return None
 
 
-def reason_against(bound: BoundNest, order: Sequence[int]) -> str | None:
+def reason_against(bound: BoundNest, order: Sequence[int], coalesced: bool = False) -> str | None:
     """Why there is nothing that such a tile could copy; None where there is."""
     try:
-        _planes(bound, order)
+        _planes(bound, order, coalesced)
     except _Unfit as unfit:
         return str(unfit)
     return None
@@ -129,11 +179,13 @@ class _Unfit(Exception):
     """The nest takes no buffers; the text says why."""
 
 
-def _planes(bound: BoundNest, order: Sequence[int]) -> Planes:
+def _planes(bound: BoundNest, order: Sequence[int], coalesced: bool = False) -> Planes:
     if len(order) < 2 or bound.nest.is_sequential:
         raise _Unfit("there is one loop")
     _check_body(bound.body)
-    return _Reader(bound, order).planes()
+    if coalesced and (len(order) < 3 or not bound.domain.is_box or bound.skew is not None):
+        raise _Unfit("planes are not alike")
+    return _Reader(bound, order, coalesced).planes()
 
 
 def _check_body(body: t.TypedBody) -> None:
@@ -150,10 +202,12 @@ def _check_body(body: t.TypedBody) -> None:
 
 
 class _Reader:
-    def __init__(self, bound: BoundNest, order: Sequence[int]) -> None:
-        self.bound = bound
+    def __init__(self, bound: BoundNest, order: Sequence[int], coalesced: bool) -> None:
+        self.bound, self.depth = bound, 3 if coalesced else 2
         loops, depth = bound.nest.space_loops, bound.nest.sweep_depth
         self.across, self.along = (loops[k] for k in order[-2:])
+        self.around = loops[order[-3]] if coalesced else None
+        self._length = bound.domain.box[depth + order[-1]]
         v, w = (depth + k for k in order[-2:])
         rows = bound.domain.loops[w]
         self._slopes = {end.coefficient(self.across.name) for end in (*rows.lowers, *rows.uppers)}
@@ -170,6 +224,8 @@ class _Reader:
                 raise _Unfit(f"{store.target.array} is not stored to along rows of {self.along.name}")
             if written.setdefault(store.target.array, place) != place:
                 raise _Unfit(f"{store.target.array} is stored to at several offsets")
+            if self.around is not None and Affine.of(self.around.name) not in place[0]:
+                raise _Unfit(f"{store.target.array} has no axis along {self.around.name}")
         found: dict[tuple[str, _Key], list[tuple[t.Load, Offset]]] = {}
         for load in self._loads:
             place = self._place(load)
@@ -186,7 +242,7 @@ class _Reader:
                 raise _Unfit(f"{array} is read where it may be stored to by the same rows")
             origin = written[array][1] if is_written else accesses[0][1]
             reference = next(load for load, offset in accesses if offset == origin)
-            offsets = [(v - origin[0], w - origin[1]) for _, (v, w) in accesses]
+            offsets = [(v - origin[0], w - origin[1], u - origin[2]) for _, (v, w, u) in accesses]
             if is_written and not all(map(_is_kept_apart, offsets)):
                 raise _Unfit(f"{array} is read in the step that stores to it")
             places.update({load: (len(planes), o) for (load, _), o in zip(accesses, offsets, strict=True)})
@@ -196,28 +252,47 @@ class _Reader:
             old = not is_written or self._keeps_old(array)
             # Rows of other lengths, and what is further along its own than the lane that reads it, reach beyond those of lanes.
             old = old or self._slopes != {self._skew}
-            old = old or any(o >= (0, 0) or o[1] > self._skew * o[0] for o in self._read(array, places))
+            read = list(self._read(array, places))
+            old = old or any((u, v, w) >= (0, 0, 0) or w > self._skew * v for v, w, u in read)
             planes.append(Plane(reference, tuple(dict.fromkeys(offsets)), is_written, old, clipped))
         if not written:
             raise _Unfit("nothing is stored")
         shift = max(abs(end) for plane in planes if plane.written for end in plane.lanes)
         # Rows further up begin sooner, and each sweep with them.
         sooner = shift * (1 + max(self._slopes))
-        delay = max(sooner, *(abs(end) for plane in planes if plane.written for end in plane.steps), 1)
-        together = _SWEEPS if self._may_join_sweeps(planes) else 1
+        ends = (end for plane in planes if plane.written for end in plane.distances)
+        delay = max((0, sooner), *(max(end, (-end[0], -end[1])) for end in ends), (0, 1))
+        together = MOST_SWEEPS if self._may_join_sweeps(planes) else 1
         for sweeps in (*range(together, _FEWEST_SWEEPS, -1), 1):
-            kept = [plane.kept_steps(sweeps, delay, sooner) for plane in planes]
-            size = sum(k * BUFFER_LANES * ITEMSIZES[plane.dtype] for k, plane in zip(kept, planes, strict=True))
+            found_planes = Planes(tuple(planes), places, delay, shift, sooner, sweeps)
             reach = max(abs(end) for plane in planes for end in plane.lanes) + shift * (sweeps - 1)
             near = reach <= MARGIN and all(plane.steps[1] <= COPIED_STEPS for plane in planes)
-            if near and size <= (_MOST_BYTES if sweeps == 1 else _MOST_JOINED_BYTES):
-                return Planes(tuple(planes), places, delay, shift, sooner, sweeps)
+            if near and self._is_small(found_planes):
+                return found_planes
         raise _Unfit("offsets are too large, or arrays too many, for buffers in the cache")
+
+    def _is_small(self, planes: Planes) -> bool:
+        """Whether the buffers fit the cache that they are meant for."""
+        low, high = self._length
+        before, after = planes.margins
+        pitch = max(high - low + before + after, planes.least_pitch)
+        kept = [plane.kept_steps(planes.sweeps, planes.delay, planes.sooner, pitch) for plane in planes.planes]
+        if self.around is None:
+            kept = list(map(_power_of_two, kept))
+            most = _MOST_BYTES if planes.sweeps == 1 else _MOST_JOINED_BYTES
+        else:
+            most = _MOST_COALESCED_BYTES
+        return most >= BUFFER_LANES * sum(k * ITEMSIZES[p.dtype] for k, p in zip(kept, planes.planes, strict=True))
 
     def _may_join_sweeps(self, planes: Sequence[Plane]) -> bool:
         """Whether a sweep is the two innermost loops alone, the same rows every time, and no plane another one in every sweep."""
         nest = self.bound.nest
-        if nest.sweep_depth != 1 or len(nest.space_loops) != 2 or len(self._slopes) > 1 or min(self._slopes) < 0:
+        if (
+            nest.sweep_depth != 1
+            or len(nest.space_loops) != self.depth
+            or len(self._slopes) > 1
+            or min(self._slopes) < 0
+        ):
             return False
         index = nest.sweep_loops[0].name
         if any(index in loop.bound_names for loop in self.bound.domain.loops):
@@ -262,22 +337,24 @@ class _Reader:
             if not isinstance(subscript, t.AffineSubscript) or subscript.wrap:
                 return None
             index = subscript.affine.substitute(self.bound.symbols)
-            loops = index.names & {self.across.name, self.along.name}
+            own = (self.across, self.along) if self.around is None else (self.across, self.along, self.around)
+            loops = [loop for loop in own if loop.name in index.names]
             if not loops:
                 if not self._is_inside(load, axis):
                     return None
                 others.append(index)
                 continue
-            loop = self.across if self.across.name in loops else self.along
+            loop = loops[0]
             rest = index - Affine.of(loop.name)
             if rest.terms or loop.name in offset or (loop is self.along) != (axis == len(load.subscripts) - 1):
                 return None
             offset[loop.name] = loop.step * rest.constant
             others.append(Affine.of(loop.name))
-        if len(offset) < 2:
+        if not {self.across.name, self.along.name} <= set(offset):
             return None
         across = offset[self.across.name]
-        return tuple(others), (across, offset[self.along.name] + self._skew * across)
+        around = 0 if self.around is None else offset.get(self.around.name, 0)
+        return tuple(others), (across, offset[self.along.name] + self._skew * across, around)
 
     def _is_inside(self, load: t.Load, axis: int) -> bool:
         subscript, domain = load.subscripts[axis], self.bound.domain
@@ -301,5 +378,6 @@ def _are_apart(one: _Key, other: _Key) -> bool:
 def _is_kept_apart(offset: Offset) -> bool:
     """Whether an element of a plane that is written has, at a step, what the plain loop would find there: one that comes before
     the lane's own was written in an earlier step, one that comes after it is in a later one."""
-    step = sum(offset)
-    return step < 0 if offset < (0, 0) else step > 0 or offset == (0, 0)
+    v, w, u = offset
+    time = distance(offset)
+    return time < (0, 0) if (u, v, w) < (0, 0, 0) else time > (0, 0) or offset == (0, 0, 0)

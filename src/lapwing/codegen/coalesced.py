@@ -1,0 +1,317 @@
+"""Tiles in C on buffers in which the planes of a third loop follow one another: that loop is coalesced with the innermost
+(``tiling.transposed``).
+
+A lane's rows of all planes are one row. From plane to plane its position moves by ``pitch``, which leaves room for what is
+asked for before and after a row. A buffer is a ring of steps that holds what the planes next to the one at hand need, so each
+element is copied in once, and out once, for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from lapwing.codegen.expression import C_TYPES
+from lapwing.codegen.names import Names, PairNames
+from lapwing.codegen.text import Lines, mentions, plus
+from lapwing.codegen.tile_loops import IN_ORDER
+from lapwing.codegen.transposed import Buffers
+from lapwing.codegen.transposed_loops import TransposedTileWriter, times
+from lapwing.loopnest.binding import typed as t
+from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.tiling.faces import Face
+from lapwing.tiling.inner import InnerForm
+from lapwing.tiling.transposed import (
+    BUFFER_LANES,
+    COPIED_STEPS,
+    ITEMSIZES,
+    MARGIN,
+    MOST_SWEEPS,
+    Distance,
+    Plane,
+    Planes,
+)
+
+
+class CoalescedBuffers(Buffers):
+    """The buffers of one tile: rings of ``kept`` steps."""
+
+    def __init__(
+        self,
+        planes: Planes,
+        names: Names,
+        c: PairNames,
+        stride: Callable[[Plane], str],
+        ends: Callable[[Plane], Sequence[str]],
+    ) -> None:
+        """stride: the C text of that from a plane of an array to the next; ends: from and until which planes there are some in
+        the array, at the indices of the first element."""
+        super().__init__(planes, names, c)
+        self.stride, self.ends = stride, ends
+        if self.sweeps > 1:
+            self.sweeps = MOST_SWEEPS  # how many fit depends on the length of rows, of which the C text knows nothing
+
+    def time(self, when: Distance) -> str:
+        """The C text of a distance in steps."""
+        planes, steps = when
+        if planes == 0:
+            return str(steps)
+        return plus({1: self.c.pitch, -1: f"-{self.c.pitch}"}.get(planes, f"{planes} * {self.c.pitch}"), steps)
+
+    def rings(self) -> Iterator[str]:
+        """How many steps the rings hold: what is asked for while a group is computed in all sweeps, what was written and is not
+        yet copied out, and what is copied before the first group."""
+        first = min(plane.distances[0] for plane in self.planes)
+        last = max(plane.distances[1] for plane in self.planes)
+        span = self.time((last[0] - first[0], last[1] - first[1]))
+        more = ""
+        if self.sweeps > 1:
+            sooner = f" + {self.all_planes.sooner}" if self.all_planes.sooner else ""
+            more = f" + ({self.c.delay}{sooner}) * ({self.c.sweeps} - 1)"
+        yield f"const int64_t {self.c.kept} = lw_whole_groups({span}{more}) + 2 * {COPIED_STEPS};"
+
+    def declarations(self) -> Iterator[str]:
+        yield "/* Of every step kept the lanes side by side: lane l is at position step - l of all rows of block + l. */"
+        for number, plane in enumerate(self.planes):
+            c_type = C_TYPES[plane.dtype]
+            yield f"{c_type} *const {self._buffers[number]} = lw_new_steps({self.c.kept}, sizeof({c_type}));"
+            rows = [self._name(number, "rows"), self.rows_inside(number)]
+            if plane.written:
+                rows.append(self._name(number, "own_rows"))
+            yield f"lw_rows {', '.join(dict.fromkeys(rows))};"
+            if plane.written:
+                yield f"{c_type} {self._name(number, 'idle')}[{BUFFER_LANES}];"
+
+    def first_declarations(self) -> Iterator[str]:
+        yield from super().first_declarations()
+        for number, plane in enumerate(self.planes):
+            if plane.clipped:
+                yield f"int64_t {self._name(number, 'from_plane')}, {self._name(number, 'until_plane')};"
+
+    def first_elements(self, element: Callable[[t.Load], str]) -> Iterator[str]:
+        yield from super().first_elements(element)
+        for number, plane in enumerate(self.planes):
+            if plane.clipped:
+                first, last = self._planes_wanted(plane)
+                begin, end = self.ends(plane)
+                yield f"{self._name(number, 'from_plane')} = lw_max_i64({first}, {begin});"
+                yield f"{self._name(number, 'until_plane')} = lw_min_i64({last}, {end});"
+
+    def _planes_wanted(self, plane: Plane) -> tuple[str, str]:
+        """From and until which plane elements are asked for."""
+        low, high = plane.around
+        return str(low), plus(self.c.planes, high)
+
+    def rows_inside(self, number: int) -> str:
+        # Before the first plane nothing was written.
+        return self._name(number, "rows" if self.planes[number].reads_old else "inner_rows")
+
+    def freed(self) -> Iterator[str]:
+        for buffer in self._buffers:
+            yield f"free({buffer});"
+
+    def copied_before(self, row: Callable[[Plane], str], along: int) -> Iterator[str]:
+        for number, plane in enumerate(self.planes):
+            (u, s), (v, w) = plane.distances
+            span, group = self.time((v - u, w - s)), self.c.group
+            if self.sweeps > 1 and self.all_planes.sooner:
+                span += f" + {times(self.all_planes.sooner, f'({self.c.sweeps} - 1)')}"
+            yield f"for (int64_t {group} = -lw_whole_groups({span}); {group} < 0; {group} += {COPIED_STEPS})"
+            yield "    " + self._copy_group(number, plane, row(plane), along, out=False)
+
+    def copied_in(self, row: Callable[[Plane], str], along: int) -> Iterator[str]:
+        for number, plane in enumerate(self.planes):
+            yield self._copy_group(number, plane, row(plane), along, out=False)
+
+    def copied_out(self, row: Callable[[Plane], str], along: int) -> Iterator[str]:
+        for number, plane in enumerate(self.planes):
+            if plane.written:
+                yield self._copy_group(number, plane, row(plane), along, out=True)
+
+    def copied_last(self, row: Callable[[Plane], str], along: int, beyond: str) -> Iterator[str]:
+        c = self.c
+        for number, plane in enumerate(self.planes):
+            if plane.written:
+                behind = self._sum(c.left, plane, self._behind_steps(plane))
+                yield f"for (int64_t {c.left} = {c.group}; {behind} < {beyond}; {c.left} += {COPIED_STEPS})"
+                yield "    " + self._copy_group(number, plane, row(plane), along, out=True, group=c.left)
+
+    def _behind_steps(self, plane: Plane) -> str:
+        """How many steps, whole groups of them, pass between copying in and out."""
+        last = self.time(plane.distances[1])
+        return f"lw_whole_groups({last}{f' + {self.c.delay} * ({self.c.sweeps} - 1)' if self.sweeps > 1 else ''})"
+
+    def _sum(self, group: str, plane: Plane, behind: str) -> str:
+        """The first of the steps that are copied at once, so many behind those that are copied in."""
+        last = self.time(plane.distances[1])
+        text = group if last == "0" else f"{group} - {last[1:]}" if last.startswith("-") else f"{group} + {last}"
+        return text if not behind else f"{text} - {behind}"
+
+    def _copy_group(self, number: int, plane: Plane, row: str, along: int, out: bool, group: str = "") -> str:
+        c, size = self.c, ITEMSIZES[plane.dtype]
+        group = group or c.group
+        behind = self._behind_steps(plane) if out else ""
+        place = f"({group} - {behind}) % {c.kept}" if behind else f"{group} % {c.kept}"
+        kept = f"{self._buffers[number]} + lw_around({place}, {c.kept}) * {BUFFER_LANES} + {MARGIN}"
+        first, last = self._planes_wanted(plane)
+        if out:
+            first, last = "0", c.planes
+        elif plane.clipped:
+            first, last = self._name(number, "from_plane"), self._name(number, "until_plane")
+        (above, below), outer, inner = plane.lanes, self._name(number, "rows"), self.rows_inside(number)
+        if out:
+            outer = inner = self._name(number, "own_rows")
+        lanes = (self.first_lane, c.lanes) if out else (plus(self.first_lane, above), plus(c.lanes, below))
+        planes = f"{self.stride(plane)}, {c.pitch}, {self.all_planes.margins[0]}, {first}, {last}"
+        step = self._sum(group, plane, behind)
+        return (
+            f"lw_copy_planes_{size}({kept}, {self._name(number, 'first')}, {planes}, {row}, {along}, {step}, {lanes[0]}, "
+            f"{lanes[1]}, &{outer}, &{inner}, {'true, false' if out else 'false, true'});"
+        )
+
+    def _lane_0_now(self, number: int, plane: Plane, when: Distance) -> str:
+        u, s = plane.distances[1]
+        back = self.time((when[0] - u, when[1] - s))
+        here = self.c.here if back == "0" else f"{self.c.here} {back[0]} {back[1:]}"
+        return f"{self._buffers[number]} + lw_around({here}, {self.c.kept}) * {BUFFER_LANES} + {MARGIN}"
+
+    def idle_lanes(self, keep: bool) -> Iterator[str]:
+        """Keeps what is between rows, where lanes compute nonsense meanwhile, or brings it back."""
+        c = self.c
+        for number, plane in enumerate(self.planes):
+            if plane.written:
+                places = (f"{self._name(number, 'idle')} + {MARGIN}", self._at(number, (0, 0)))
+                to, source = places if keep else places[::-1]
+                gap = f"{c.idle}, {c.pitch}, {c.pitch} - {c.length}"
+                yield f"lw_copy_idle_{ITEMSIZES[plane.dtype]}({to}, {source}, {gap}, {c.starts}, {c.stops});"
+
+
+class CoalescedTileWriter(TransposedTileWriter):
+    """Writes a tile with buffers of transposed elements, one ring for all planes."""
+
+    buffers: CoalescedBuffers
+
+    def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
+        self.around = bound.nest.sweep_depth + form.order[-3]
+        super().__init__(bound, faces, form)
+
+    def make_buffers(self, planes: Planes) -> CoalescedBuffers:
+        return CoalescedBuffers(planes, self.names, self.pair_names(), self._plane_stride, self._plane_ends)
+
+    def outer_loops(self) -> Sequence[int]:
+        return super().outer_loops()[:-1]
+
+    def pair(self, lines: Lines, v: int, w: int, call: str, is_inside: bool) -> None:
+        """The three innermost loops as blocks of rows. All steps of a group are computed in a sweep before the next one does its
+        own, which lie a plane further back."""
+        buffers, joins = self.buffers, self.joins_sweeps
+        c, along = self.pair_names(), self.nest.loops[w].step
+        if joins:
+            lines.add(f"const int64_t {c.sweeps} = box->hi[0] - box->lo[0];")
+        self._common(lines, c, w, is_inside)
+        lines.add(*buffers.declarations())
+        self.open_block_of_rows(lines, c, v, w)
+        private = self.declare_private(lines, c, MARGIN)
+        statement = self.point_call(private)
+
+        def row_of(plane: Plane) -> str:
+            return self.row_stride(plane, v, w)
+
+        lines.add(*buffers.copied_before(row_of, along))
+        after = f" + {c.delay} * ({c.sweeps} - 1)" if joins else ""
+        lines.add(f"const int64_t {c.whole} = ({c.planes} - 1) * {c.pitch} + {c.length}; /* of a lane's row */")
+        lines.add(f"const int64_t {c.last} = {c.whole} + {c.lanes} - 1;")
+        lines.add(f"int64_t {c.group} = 0;")
+        lines.open(f"for (; {c.group} < {c.last}{after}; {c.group} += {COPIED_STEPS}) {{")
+        lines.add(*buffers.copied_in(row_of, along))
+        lag, first, beyond = "", "0", c.lanes
+        if joins:
+            lag, first, beyond = f" - {c.lag}", c.starts_at, c.beyond
+            lines.open(f"for (int64_t {c.sweep} = 0; {c.sweep} < {c.sweeps}; ++{c.sweep}) {{")
+            lines.add(f"const int64_t {c.lag} = {c.delay} * {c.sweep};")
+            lines.add(f"const int64_t {first} = lw_max_i64({c.above}, -{times(buffers.shift, c.sweep)});")
+            lines.add(f"const int64_t {beyond} = {c.lanes} - {c.below} * {c.sweep};")
+            self.indices_of(lines, ((0, f"box->lo[0] + {c.sweep}"),), statement)
+        lines.add("/* Where lane 0 is, and its step in the rings. */")
+        lines.add(f"int64_t {c.plane} = lw_floordiv_i64({c.group}{lag}, {c.pitch});")
+        lines.add(f"int64_t {c.position} = {c.group}{lag} - {c.plane} * {c.pitch};")
+        lines.add(f"int64_t {c.here} = lw_around({c.group} % {c.kept}{lag}, {c.kept});")
+        lines.add(f"const int64_t {c.end} = {c.group}{lag} + {COPIED_STEPS};")
+        lines.open(f"for (int64_t {c.step} = {c.group}{lag}; {c.step} < {c.end}; ++{c.step}) {{")
+        lines.add(f"const int64_t {c.stops} = lw_min_i64({beyond}, lw_max_i64({first}, {c.step} + 1));")
+        lines.add(f"const int64_t {c.starts} = lw_min_i64({c.stops}, lw_max_i64({first}, {c.step} - {c.whole} + 1));")
+        lines.add(*buffers.at_step())
+        self._lanes_of_planes(lines, c, v, w, statement, bool(private))
+        lines.add(IN_ORDER)
+        lines.add(f"{c.here} = lw_around({c.here} + 1, {c.kept});")
+        lines.open(f"if (++{c.position} == {c.pitch}) {{")
+        lines.add(f"{c.position} = 0;", f"++{c.plane};")
+        lines.close()
+        lines.close()
+        if joins:
+            lines.close()
+        lines.add(*buffers.copied_out(row_of, along))
+        lines.close()
+        lines.add(*buffers.copied_last(row_of, along, c.last))
+        self.fold_private(lines, c, MARGIN)
+        lines.close()
+        lines.add(*buffers.freed())
+
+    def _common(self, lines: Lines, c: PairNames, w: int, is_inside: bool) -> None:
+        """What all blocks have in common."""
+        buffers, (planes, rows) = self.buffers, (self.loop_bounds(k) for k in (self.around, w))
+        lines.add(
+            f"/* The rows of a lane follow one another: a plane further its position is by `{c.pitch}` further. */"
+        )
+        lines.add(f"const int64_t {c.planes} = {planes.high} - {planes.low}, {c.length} = {rows.high} - {rows.low};")
+        lines.add(f"if ({c.planes} <= 0 || {c.length} <= 0) {'continue' if is_inside else 'return'};")
+        pitch = plus(c.length, sum(buffers.all_planes.margins))
+        lines.add(f"const int64_t {c.pitch} = lw_max_i64({pitch}, {buffers.all_planes.least_pitch});")
+        if self.joins_sweeps:
+            lines.add(f"const int64_t {c.delay} = {buffers.time(buffers.delay)};")
+            # Lanes before lane 0 may be further on by as many planes.
+            lines.add(f"const int64_t {c.further} = 1 + {MARGIN} / {c.length};")
+        lines.add(*buffers.rings())
+
+    def first_plane(self) -> tuple[tuple[int, str], ...]:
+        return ((self.around, self.loop_bounds(self.around).low),)
+
+    def _lanes_of_planes(self, lines: Lines, c: PairNames, v: int, w: int, statement: str, reduces: bool) -> None:
+        """Where only buffers are read and written, lanes between two rows compute along, and what they overwrite is brought back;
+        else the lanes of each plane are computed by themselves."""
+        buffers = self.buffers
+        before = f" - {c.further} * {c.pitch}" if self.joins_sweeps else f" - {c.pitch}"
+        named = (self.nest.loops[k].name for k in (self.around, w))
+        if not reduces and not any(mentions(statement, self.index(name)) for name in named):
+            lines.add(f"const int64_t {c.idle} = {c.position} + 1{before}; /* the first lanes between rows */")
+            lines.add(*buffers.idle_lanes(keep=True))
+            self.lanes_at_work(lines, c, c.starts, c.stops, self.indices_at(c, v, w), statement)
+            lines.add(*buffers.idle_lanes(keep=False))
+            return
+        further = f" + {c.further}" if self.joins_sweeps else ""
+        lines.add(f"int64_t {c.current} = {c.plane}{further};")
+        first = f"{c.position} + 1{before}" if self.joins_sweeps else f"{c.position} + 1"
+        lines.open(
+            f"for (int64_t {c.idle} = {first}; {c.idle} - {c.length} < {c.stops}; {c.idle} += {c.pitch}, --{c.current}) {{"
+        )
+        lines.add(f"const int64_t {c.first} = lw_max_i64({c.starts}, {c.idle} - {c.length});")
+        lines.add(f"const int64_t {c.until} = lw_min_i64({c.stops}, {c.idle});")
+        around = (self.around, f"{self.loop_bounds(self.around).low} + {c.current}")
+        along = (w, f"{c.begin} + {c.step} - {c.current} * {c.pitch} - {c.lane}")
+        self.lanes_at_work(lines, c, c.first, c.until, (around, (v, f"{c.block} + {c.lane}"), along), statement)
+        lines.close()
+
+    def _plane_stride(self, plane: Plane) -> str:
+        loop = self.nest.loops[self.around]
+        if not _has_axis(plane, loop.name):
+            return "0"
+        return f"{'-' if loop.step < 0 else ''}{self.stride(plane.array, self.axis_along(plane, self.around)[0])}"
+
+    def _plane_ends(self, plane: Plane) -> tuple[str, str]:
+        if not _has_axis(plane, self.nest.loops[self.around].name):
+            return "0", self.pair_names().planes
+        return self.ends_inside(plane, self.around)
+
+
+def _has_axis(plane: Plane, loop: str) -> bool:
+    subscripts = plane.reference.subscripts
+    return any(isinstance(s, t.AffineSubscript) and loop in s.affine.names for s in subscripts)
