@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Any
 
@@ -59,13 +58,6 @@ def pyramid(u):
 
 
 @lw.nest
-def of_roots(u):
-    for i in range(1, u.shape[0]):
-        for j in range(1, u.shape[1]):
-            u[i, j] = math.sqrt(u[i, j - 1]) + u[i - 1, j] * 0.5
-
-
-@lw.nest
 def with_inner_loops(u, n):
     for i in range(1, u.shape[0]):
         for j in range(1, u.shape[1]):
@@ -78,7 +70,7 @@ def summed(u):
     total = 0.0
     for i in range(1, u.shape[0]):
         for j in range(1, u.shape[1]):
-            u[i, j] = 0.5 * u[i - 1, j] + 0.25 * u[i, j - 1]
+            u[i, j] = (0.5 * u[i - 1, j] + 0.25 * u[i, j - 1]) / 3
             total += u[i, j]
     return total
 
@@ -171,7 +163,6 @@ def test_elements_that_nobody_asks_for_are_not_copied_in() -> None:
 @pytest.mark.parametrize(
     ("nest", "arguments", "reason"),
     [
-        (of_roots, {"u": U}, "an iteration may raise"),
         (with_inner_loops, {"u": U, "n": 3}, "there are loops inside"),
         (summed, {"u": U}, "a reduction is not that of each row"),
         (stored_twice, {"u": U}, "u is stored to at several offsets"),
@@ -186,10 +177,8 @@ def test_why_nothing_is_copied(nest: lw.Nest, arguments: dict[str, Any], reason:
 
 
 def test_the_plan_says_why() -> None:
-    bound = of_roots.bind({"u": U})
-    dependences = skewed_dependences(of_roots.dependences, None)
-    assert choice_by_rule(bound, dependences).rule.endswith(
-        "(rows are not copied into buffers: an iteration may raise)"
-    )
+    dependences = skewed_dependences(summed.dependences, None)
+    rule = choice_by_rule(summed.bind({"u": U}), dependences).rule
+    assert re.search(r"\(rows are not copied into buffers: a reduction is not that of each row by itself, .*\)$", rule)
     bound = gauss_seidel.bind({"u": U, "f": U, "sweeps": 1})
     assert "buffers" not in choice_by_rule(bound, gauss_seidel.dependences).rule

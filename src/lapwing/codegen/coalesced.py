@@ -210,8 +210,7 @@ class CoalescedTileWriter(TransposedTileWriter):
         self._common(lines, c, w, is_inside)
         lines.add(*buffers.declarations())
         self.open_block_of_rows(lines, c, v, w)
-        private = self.declare_private(lines, c, MARGIN)
-        statement = self.point_call(private)
+        statement = self.declare_point(lines, c)
 
         def row_of(plane: Plane) -> str:
             return self.row_stride(plane, v, w)
@@ -240,7 +239,7 @@ class CoalescedTileWriter(TransposedTileWriter):
         lines.add(f"const int64_t {c.stops} = lw_min_i64({beyond}, lw_max_i64({first}, {c.step} + 1));")
         lines.add(f"const int64_t {c.starts} = lw_min_i64({c.stops}, lw_max_i64({first}, {c.step} - {c.whole} + 1));")
         lines.add(*buffers.at_step())
-        self._lanes_of_planes(lines, c, v, w, statement, bool(private))
+        self._lanes_of_planes(lines, c, v, w, statement)
         lines.add(IN_ORDER)
         lines.add(f"{c.here} = lw_around({c.here} + 1, {c.kept});")
         lines.open(f"if (++{c.position} == {c.pitch}) {{")
@@ -252,7 +251,7 @@ class CoalescedTileWriter(TransposedTileWriter):
         lines.add(*buffers.copied_out(row_of, along))
         lines.close()
         lines.add(*buffers.copied_last(row_of, along, c.last))
-        self.fold_private(lines, c, MARGIN)
+        self.fold_point(lines, c)
         lines.close()
         lines.add(*buffers.freed())
 
@@ -275,13 +274,14 @@ class CoalescedTileWriter(TransposedTileWriter):
     def first_plane(self) -> tuple[tuple[int, str], ...]:
         return ((self.around, self.loop_bounds(self.around).low),)
 
-    def _lanes_of_planes(self, lines: Lines, c: PairNames, v: int, w: int, statement: str, reduces: bool) -> None:
+    def _lanes_of_planes(self, lines: Lines, c: PairNames, v: int, w: int, statement: str) -> None:
         """Where only buffers are read and written, lanes between two rows compute along, and what they overwrite is brought back;
         else the lanes of each plane are computed by themselves."""
         buffers = self.buffers
         before = f" - {c.further} * {c.pitch}" if self.joins_sweeps else f" - {c.pitch}"
         named = (self.nest.loops[k].name for k in (self.around, w))
-        if not reduces and not any(mentions(statement, self.index(name)) for name in named):
+        notes = self.raises or self.bound.body.accumulators
+        if not notes and not any(mentions(statement, self.index(name)) for name in named):
             lines.add(f"const int64_t {c.idle} = {c.position} + 1{before}; /* the first lanes between rows */")
             lines.add(*buffers.idle_lanes(keep=True))
             self.lanes_at_work(lines, c, c.starts, c.stops, self.indices_at(c, v, w), statement)

@@ -169,9 +169,11 @@ class ModuleWriter(StatementWriter):
             yield from wrapped(line)
         yield "}"
 
-    def point_call(self, reductions: Mapping[str, str] | None = None) -> str:
-        """A call of the loop body; ``reductions`` gives other C variables that some reductions are kept in."""
+    def point_call(self, reductions: Mapping[str, str] | None = None, trap: str = "trap") -> str:
+        """A call of the loop body; ``reductions`` gives other C variables that some reductions are kept in, ``trap`` the one in
+        which it is noted that the plain loop would raise."""
         replaced = {f"&{self.accumulator(name)}": f"&{kept}" for name, kept in (reductions or {}).items()}
+        replaced["&trap"] = f"&{trap}"
         arguments = [replaced.get(argument, argument) for _, argument in self._point_parameters()]
         return f"{self._point()}({', '.join(arguments)});"
 

@@ -79,6 +79,7 @@ class PairNames:
     sweeps: str = "sweeps"
     above: str = "above"
     below: str = "below"
+    traps: str = "traps"
     planes: str = "planes"
     length: str = "length"
     pitch: str = "pitch"

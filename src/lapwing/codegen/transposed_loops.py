@@ -13,6 +13,7 @@ from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
+from lapwing.tiling.invariants import raises_alike
 from lapwing.tiling.transposed import BUFFER_LANES, COPIED_STEPS, MARGIN, Plane, Planes, planes_of
 
 
@@ -47,7 +48,7 @@ class TransposedTileWriter(TileWriter):
             lines.add(f"const int64_t {c.sweeps} = box->hi[0] - box->lo[0];")
         lines.add(*buffers.declarations())
         self.open_block_of_rows(lines, c, v, w)
-        statement = self.point_call(self.declare_private(lines, c, MARGIN))
+        statement = self.declare_point(lines, c)
 
         def row_of(plane: Plane) -> str:
             return self.row_stride(plane, v, w)
@@ -92,7 +93,7 @@ class TransposedTileWriter(TileWriter):
         lines.add(*buffers.copied_out(row_of, along))
         lines.close()
         lines.add(*buffers.copied_last(row_of, along, c.last))
-        self.fold_private(lines, c, MARGIN)
+        self.fold_point(lines, c)
         lines.close()
 
     def open_block_of_rows(self, lines: Lines, c: PairNames, v: int, w: int) -> None:
@@ -107,6 +108,27 @@ class TransposedTileWriter(TileWriter):
             lines.add(f"const int64_t {c.below} = {c.block} + {self.lanes} < {high} ? {shift} : 0;")
             lines.add(f"const int64_t {c.above} = {c.block} == {self.loop_bounds(v).low} ? 0 : -{rest};")
         self._rows_of_block(lines, c, v, w)
+
+    def declare_point(self, lines: Lines, c: PairNames) -> str:
+        """A call of the loop body. Every lane notes by itself what it sums up, and where the plain loop would raise, so that the
+        lanes of a step do not wait for each other."""
+        private = self.declare_private(lines, c, MARGIN)
+        if not self.raises:
+            return self.point_call(private)
+        lines.add(f"int64_t {c.traps}[{self.lanes + MARGIN}] = {{0}};")
+        return self.point_call(private, f"{c.traps}[{plus(c.lane, MARGIN)}]")
+
+    def fold_point(self, lines: Lines, c: PairNames) -> None:
+        """Brings together what the lanes have noted."""
+        self.fold_private(lines, c, MARGIN)
+        if self.raises:
+            folded = f"lw_note({c.traps}[{c.lane}] != 0, {c.traps}[{c.lane}], &trap);"
+            lines.add(f"for (int {c.lane} = 0; {c.lane} < {self.lanes + MARGIN}; ++{c.lane}) {folded}")
+
+    @property
+    def raises(self) -> bool:
+        """Whether some iterations may raise, and others not."""
+        return not raises_alike(self.bound.body)
 
     def row_stride(self, plane: Plane, v: int, w: int) -> str:
         """The C text of what leads from a lane's element to that of the next at the same position."""

@@ -21,7 +21,6 @@ from lapwing.affine.affine import Affine
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.skew import in_skewed
-from lapwing.tiling.invariants import raises_alike
 
 # Rows that advance together: steps wait for the ones before, and so many lanes fill the wait.
 TRANSPOSED_LANES = 64
@@ -156,9 +155,8 @@ def planes_of(bound: BoundNest, order: Sequence[int], coalesced: bool = False) -
 
     coalesced: whether the third loop from the inside is coalesced with the innermost.
 
-    That takes rows that begin and end no sooner than a step after those above them; straight statements, or conditions, that
-    raise nothing but what all iterations raise alike; of arrays that are written elements at constant offsets from a lane's own,
-    all contiguous along the innermost loop.
+    That takes rows that begin and end no sooner than a step after those above them; straight statements, or conditions; of
+    arrays that are written elements at constant offsets from a lane's own, all contiguous along the innermost loop.
     """
     try:
         return _planes(bound, order, coalesced)
@@ -193,8 +191,6 @@ def _check_body(body: t.TypedBody) -> None:
     inner = [s for s in t.all_statements(body.statements) if isinstance(s, t.TypedFor | t.TypedWhile | t.TypedJump)]
     if inner:
         raise _Unfit("there are loops inside, or iterations that end early")
-    if not raises_alike(body):
-        raise _Unfit("an iteration may raise")
     if any(a.is_shared for a in body.accumulators):
         raise _Unfit(
             "a reduction is not that of each row by itself, as sums of floats and arguments of extrema are not"
