@@ -18,13 +18,13 @@ import pytest
 from everyday import everyday
 from limits import scaled
 
-from lapwing import scratch
+from lapwing import temporary
 from lapwing.errors import LapwingError
 from lapwing.launch import launch, loading, search_path
 from lapwing.launch.loading import load_nest
 from lapwing.runtime.mpi import memory
 
-SOURCES = Path(scratch.__file__).parent
+SOURCES = Path(temporary.__file__).parent
 NEST = """
 import numpy as np
 import lapwing as lw
@@ -245,7 +245,7 @@ def abandoned() -> Callable[[Path], Path]:
 
     def make(parent: Path) -> Path:
         script = (
-            "import os, sys, pathlib\nfrom lapwing.scratch import scratch_directory\n"
+            "import os, sys, pathlib\nfrom lapwing.temporary import scratch_directory\n"
             "with scratch_directory('lapwing-test-', pathlib.Path(sys.argv[1])) as made:\n"
             "    print(made, flush=True)\n    os.kill(os.getpid(), 9)"
         )
@@ -260,18 +260,18 @@ def abandoned() -> Callable[[Path], Path]:
 def test_directories_of_killed_processes_are_removed(tmp_path: Path, abandoned: Callable[[Path], Path]) -> None:
     left = abandoned(tmp_path)
     assert left.is_dir()
-    with scratch.scratch_directory("lapwing-test-", tmp_path) as mine:
-        scratch.remove_abandoned(tmp_path)
+    with temporary.scratch_directory("lapwing-test-", tmp_path) as mine:
+        temporary.remove_abandoned(tmp_path)
         assert list(tmp_path.iterdir()) == [mine]
     assert not mine.exists()
 
 
 def test_what_was_kept_and_what_is_of_other_machines_stays(tmp_path: Path, abandoned: Callable[[Path], Path]) -> None:
     left = abandoned(tmp_path)
-    scratch.keep(left)
+    temporary.keep(left)
     elsewhere = tmp_path / f"lapwing-test-0123456789-{os.getpid()}-1-abc"
     elsewhere.mkdir()
-    scratch.remove_abandoned(tmp_path)
+    temporary.remove_abandoned(tmp_path)
     assert left.is_dir()
     assert elsewhere.is_dir()
 

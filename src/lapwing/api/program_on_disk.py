@@ -21,11 +21,11 @@ from lapwing.api.calls.run import bound_alone
 from lapwing.errors import RefusedError
 from lapwing.runtime.arrays.on_disk import DiskArray
 from lapwing.runtime.mpi import communicator
-from lapwing.scratch import scratch_directory
 from lapwing.store.array import StoredArray
 from lapwing.store.boxes import whole
 from lapwing.store.opening import create
 from lapwing.store.opening import open as open_stored
+from lapwing.temporary import scratch_directory
 from lapwing.units import size
 
 MakeCall = Callable[[Any, Mapping[str, Any]], Any]

@@ -67,7 +67,7 @@ def _group() -> None:
     """Run plain Python loop nests tiled and pipelined across MPI ranks, with communication hidden behind
     computation and the very bits of the plain loop."""
     from lapwing.runtime.mpi.memory import remove_abandoned_segments
-    from lapwing.scratch import remove_abandoned
+    from lapwing.temporary import remove_abandoned
 
     remove_abandoned()
     remove_abandoned_segments()

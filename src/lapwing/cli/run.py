@@ -147,7 +147,7 @@ def _run(job: Job, ranks: int, hosts: Path | Lab | None, json_path: Path | None)
     from lapwing.cli.tables.program import show_program
     from lapwing.cli.tables.run import show
     from lapwing.files import check_writable, write_json
-    from lapwing.scratch import remove_abandoned
+    from lapwing.temporary import remove_abandoned
 
     if json_path is not None:
         check_writable(json_path)

@@ -24,7 +24,7 @@ from lapwing.codegen.compilation.cache import cache_directory, make_cache_direct
 from lapwing.codegen.compilation.ownership import check_directory, check_file
 from lapwing.codegen.compilation.toolchain import cpu_identity, find_c_compiler
 from lapwing.errors import BuildError, RefusedError, RunError
-from lapwing.scratch import remove_abandoned, scratch_directory
+from lapwing.temporary import remove_abandoned, scratch_directory
 
 ENGINES = ("blocking", "overlap", "onesided")
 Announce = Callable[[str], None] | None

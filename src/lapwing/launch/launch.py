@@ -33,7 +33,7 @@ from lapwing.launch.progress import ProgressBar
 from lapwing.launch.search_path import without_current_directory
 from lapwing.launch.supervision import ended_inside
 from lapwing.orphans import die_with
-from lapwing.scratch import remove_abandoned
+from lapwing.temporary import remove_abandoned
 
 _POLL_SECONDS = 0.1
 _PATIENCE = 3.0  # seconds for the launcher to end its ranks when told to

@@ -20,7 +20,7 @@ from typing import NoReturn
 
 from lapwing.launch.processes import signal_name
 from lapwing.orphans import die_with
-from lapwing.scratch import remove_abandoned
+from lapwing.temporary import remove_abandoned
 
 _FAILED = 1
 _NOTE_BYTES = 1 << 14

@@ -24,13 +24,13 @@ from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.arrays.on_disk import copy_elements
 from lapwing.runtime.arrays.transfer import pieces, slices
 from lapwing.runtime.mpi import communicator
-from lapwing.scratch import scratch_directory
 from lapwing.session.first_rank import from_first, on_first
 from lapwing.store.array import StoredArray
 from lapwing.store.boxes import Box
 from lapwing.store.chunking import blocks, default_chunks
 from lapwing.store.opening import create
 from lapwing.store.opening import open as open_stored
+from lapwing.temporary import scratch_directory
 
 Report = Callable[[str, float], None]
 

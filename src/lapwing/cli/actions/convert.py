@@ -17,13 +17,13 @@ from typing import NoReturn
 from lapwing.errors import RefusedError, RunError
 from lapwing.launch.progress import ProgressBar
 from lapwing.orphans import die_with
-from lapwing.scratch import remove_abandoned, scratch_directory
 from lapwing.store.array import StoredArray
 from lapwing.store.boxes import Box
 from lapwing.store.conversion import block_of, boxes_of, check_apart, copy, create_like, forget, number_of_boxes
 from lapwing.store.files.direct import explained
 from lapwing.store.files.renaming import exchange, rename_new
 from lapwing.store.opening import open_for_conversion
+from lapwing.temporary import remove_abandoned, scratch_directory
 from lapwing.units import duration, rate, size
 
 _AHEAD = 2  # boxes a process has been given: the next one waits for it, not it for the next

@@ -18,7 +18,7 @@ from typing import Any
 from lapwing.errors import RefusedError
 from lapwing.files import check_writable, write_json
 from lapwing.orphans import die_with
-from lapwing.scratch import remove_abandoned, scratch_directory
+from lapwing.temporary import remove_abandoned, scratch_directory
 from lapwing.trace.pmpi.callsites import CallSite
 from lapwing.trace.pmpi.exposure import SiteMetrics, Summary, Wait, summarise
 from lapwing.trace.pmpi.gathering import Run, gather

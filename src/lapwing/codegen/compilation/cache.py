@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lapwing import scratch
+from lapwing import temporary
 from lapwing.codegen.compilation import ownership
 from lapwing.codegen.compilation.toolchain import Compiler, compiler_environment, cpu_identity
 from lapwing.errors import BuildError
@@ -133,7 +133,7 @@ def build_shared_library(
     library = _library(cache, job)
     if _is_intact(library):
         return library
-    scratch.remove_abandoned(cache)
+    temporary.remove_abandoned(cache)
     if cache not in _unusable:
         try:
             return _build_once(cache, job)
@@ -235,7 +235,7 @@ def _acquire(descriptor: int) -> None:
 
 def _build(directory: Path, job: _Job) -> None:
     """Compile in a private directory and publish the library and its source in `directory`."""
-    with scratch.scratch_directory(f".{job.entry}.", directory) as work:
+    with temporary.scratch_directory(f".{job.entry}.", directory) as work:
         source = work / "source"
         _write_sources(source, job.sources)
         output = work / "library.so"
@@ -371,10 +371,10 @@ def _build_for_now(directory: Path, job: _Job) -> None:
     try:
         _build(directory, job)
     except BuildError:
-        scratch.keep(directory)  # the message names the source there
+        temporary.keep(directory)  # the message names the source there
         raise
 
 
 @functools.cache
 def _temporary_directory() -> Path:
-    return scratch.scratch_until_exit("lapwing-build-")
+    return temporary.scratch_until_exit("lapwing-build-")

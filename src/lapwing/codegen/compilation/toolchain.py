@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lapwing.errors import BuildError
-from lapwing.scratch import scratch_directory
+from lapwing.temporary import scratch_directory
 
 _QUESTION_SECONDS = 60
 _MPI_LIBRARY_NAMES = ("mpi", "mpich", "mpi_abi")

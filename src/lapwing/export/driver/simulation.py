@@ -14,7 +14,7 @@ from lapwing.export.driver.tables import DriverTables
 from lapwing.export.smpi import build, check_engine, cost_options, run
 from lapwing.export.virtual import cluster_of_program
 from lapwing.planner.rates import EstimatedRates
-from lapwing.scratch import scratch_directory
+from lapwing.temporary import scratch_directory
 
 
 def simulate_program(

@@ -31,7 +31,7 @@ from lapwing.overlap.verify.outputs import Comparison, by_rank, compare
 from lapwing.overlap.verify.programs import Programs, not_run, programs_in
 from lapwing.overlap.verify.sites import match_sites
 from lapwing.overlap.verify.verdict import Verification
-from lapwing.scratch import scratch_directory
+from lapwing.temporary import scratch_directory
 from lapwing.trace.pmpi.exposure import Summary, summarise
 from lapwing.trace.pmpi.gathering import gather
 from lapwing.trace.pmpi.library import build_library, recording_environment

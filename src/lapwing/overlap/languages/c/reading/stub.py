@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lapwing.overlap.mpi.names import CONSTANTS, TYPE_SIZES
 from lapwing.overlap.mpi.table import calls
-from lapwing.scratch import scratch_until_exit
+from lapwing.temporary import scratch_until_exit
 
 GUARD = "LAPWING_MPI_H"  # defined where this header is read
 
