@@ -32,7 +32,8 @@ lapwing.memory
 lapwing.notices
 lapwing.orphans
 lapwing.overlap.mpi
-lapwing.scratch
+lapwing.scratch_arrays
+lapwing.temporary
 lapwing.syntax_places
 lapwing.files
 lapwing.loopnest.inlining

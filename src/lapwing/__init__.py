@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lapwing.runtime.arrays.distributed import DistributedArray
     from lapwing.runtime.execute import Outcome
     from lapwing.runtime.mpi.communicator import SELF
+    from lapwing.scratch_arrays import scratch
     from lapwing.store.array import StoredArray
     from lapwing.store.opening import create
     from lapwing.store.opening import open as open
@@ -51,6 +52,7 @@ __all__ = [
     "full",
     "load",
     "nest",
+    "scratch",
     "zeros",
 ]
 
@@ -76,6 +78,7 @@ _HOMES = {
     "load": "lapwing.runtime.arrays.creation",
     "nest": "lapwing.api.nest",
     "open": "lapwing.store.opening",
+    "scratch": "lapwing.scratch_arrays",
     "zeros": "lapwing.runtime.arrays.creation",
 }
 

@@ -76,6 +76,19 @@ body("index assigned", "i = 3  # <-\nu[i, j] = 1.0", "i is assigned in the loops
 body("shape assigned", "u.shape[0] = 3  # <-", "u.shape[0]", "Index an array by its name")
 body("attribute assigned", "u.x = 3  # <-", "assignment to u.x", "an array element or to a name")
 
+# -- behind the loops --------------------------------------------------------------------------------------------------
+
+for target in ("n", "u[0]", "v"):
+    body(
+        f"del {target} behind the loops",
+        "u[i, j] = 1.0",
+        f"del {target} after the loops",
+        "arrays of the loops whose elements nobody reads afterwards",
+        signature="u, v=None",
+        before="n = 3",
+        after=f"del {target}  # <-",
+    )
+
 # -- before the loops --------------------------------------------------------------------------------------------------
 
 body(

@@ -234,6 +234,7 @@ REPAIRS: dict[str, Repair] = {
     "try": body("u[i, j] = 1.0"),
     "with": body("u[i, j] = 1.0"),
     "statement ": body("u[i, j] = 1.0"),
+    "del ": body("u[i, j] = 1.0"),
     "string as the body": PLAIN,
     "tuple of a call": body("a = i // 2\nb = i % 2\nu[i, j] = a + b"),
     "three values for two": body("a, b = 1.0, 2.0\nu[i, j] = a"),

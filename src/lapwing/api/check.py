@@ -147,7 +147,7 @@ def _run_python(source: FunctionSource, bound: BoundNest, arguments: Mapping[str
         return Reference({}, {}, raises, how)
     values: tuple[Any, ...] = returned if bound.nest.returns_tuple else (returned,) * len(names)
     totals = [value.total() if isinstance(value, _Terms) else value for value in values]
-    arrays = {name: copies[name] for name in bound.nest.written}
+    arrays = {name: copies[name] for name in bound.nest.written if name not in bound.dead}
     return Reference(arrays, dict(zip(names, totals, strict=True)), None, how)
 
 
@@ -235,7 +235,8 @@ def _run_compiled(library: Any, bound: BoundNest, arguments: Mapping[str, Any], 
     except RunError as error:
         return Reference({}, {}, f"stops: {error}", how)
     totals = Reductions(bound).merged([workspace.words])
-    return Reference(copies, {name: totals[name] for name in bound.nest.returns}, None, how)
+    wanted = {name: values for name, values in copies.items() if name not in bound.dead}
+    return Reference(wanted, {name: totals[name] for name in bound.nest.returns}, None, how)
 
 
 def _in_background(action: Callable[[], Any]) -> None:

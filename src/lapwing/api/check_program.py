@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,22 +19,26 @@ from lapwing.api.check import PYTHON_ITERATIONS, PlainLoop, array_difference, sa
 from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.source import call_by_name
 from lapwing.runtime.binding import native
+from lapwing.scratch_arrays import is_scratch
 
 
 @dataclass(frozen=True)
 class ProgramReference:
-    """What plain Python makes of the arguments, and returns; or what it raises. how: which plain Python it was."""
+    """What plain Python makes of the arguments, and returns; or what it raises. how: which plain Python it was. unwanted:
+    arguments whose elements nobody reads after it."""
 
     arguments: Mapping[str, Any]
     returned: Any
     raises: str | None
     how: str
+    unwanted: frozenset[str] = frozenset()
 
     def differences(self, arguments: Mapping[str, Any], returned: Any) -> list[str]:
         """What differs after a run that came to its end; a text for each."""
         if self.raises is not None:
             return [f"it finished, but plain Python {self.raises}"]
         arrays = [(n, v, arguments[n]) for n, v in self.arguments.items() if isinstance(v, np.ndarray)]
+        arrays = [(n, right, found) for n, right, found in arrays if n not in self.unwanted]
         return [*(t for name, right, found in arrays for t in _different(name, right, found)),
                 *_different("what is returned", self.returned, returned)]  # fmt: skip
 
@@ -46,11 +50,15 @@ def program_reference(
     announce: native.Announce,
 ) -> ProgramReference:
     """Run plain Python on copies of the arguments. Raises RunError and BuildError as make_reference does."""
+    unwanted = program.deleted | {name for name, value in arguments.items() if is_scratch(value)}
     copies = copy.deepcopy(dict(arguments))
     plain = [_PlainRegion(region, announce) for region in regions]
-    found = _run(program, program.driver(plain, [*program.procedures.values()]), copies, "the driver with plain loops")
+    driver = program.driver(plain, [*program.procedures.values()])
+    found = replace(_run(program, driver, copies, "the driver with plain loops"), unwanted=unwanted)
     if found.raises is None and all(region.is_python for region in plain):
-        return _run(program, program.source.function, copy.deepcopy(dict(arguments)), "the Python function")
+        copies = copy.deepcopy(dict(arguments))
+        found = _run(program, program.source.function, copies, "the Python function")
+        return replace(found, unwanted=unwanted)
     return found
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+import numpy as np
 
 from lapwing.api.calls.planned import PlannedNest
 from lapwing.api.calls.run import ranks_of
@@ -16,11 +18,14 @@ from lapwing.api.program_on_ranks import MakeCall, run_on_ranks
 from lapwing.api.program_plan import PlanRegion, ProgramPlan, interpreted_texts, plan_program
 from lapwing.api.program_run import ProgramOutcome, Report, WatchedCalls
 from lapwing.api.sweeps import SweepsCall
+from lapwing.errors import RefusedError
+from lapwing.loopnest.binding.bound_nest import global_values
 from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.source import call_by_name
 from lapwing.notices import followed, say
 from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.mpi.threads import one_call
+from lapwing.scratch_arrays import wanted
 from lapwing.store.array import StoredArray
 
 
@@ -38,6 +43,23 @@ def _as_passed(returned: Any, wrapped: Mapping[int, DistributedArray]) -> Any:
     if isinstance(returned, tuple | list):
         return type(returned)(_as_passed(one, wrapped) for one in returned)
     return wrapped.get(id(returned), returned)
+
+
+def _check_deleted(nest: PlannedNest, deleted: Collection[str], arguments: Mapping[str, Any]) -> None:
+    """Arrays that the program deletes share no memory with others, which may be read after it. Raises RefusedError."""
+    if not deleted:
+        return
+    values = {**global_values(nest.python), **arguments}
+    arrays = {n: v for n, v in values.items() if isinstance(v, np.ndarray | DistributedArray)}
+    for name in sorted(deleted & arrays.keys()):
+        for other in sorted(arrays.keys() - {name}):
+            one, two = arrays[name], arrays[other]
+            both_plain = isinstance(one, np.ndarray) and isinstance(two, np.ndarray)
+            if one is two or (both_plain and np.may_share_memory(one, two)):
+                raise RefusedError(
+                    f"{nest.where}: arrays {name} and {other} share memory, and {nest.name} deletes {name}, as nobody reads its "
+                    f"elements afterwards. Pass {other}.copy(), or leave out del {name}."
+                )
 
 
 @dataclass(eq=False)
@@ -66,6 +88,7 @@ class ProgramOfNests:
     def call(self, nest: PlannedNest, arguments: Mapping[str, Any], watched: WatchedCalls | None = None) -> Any:
         """The call with arguments by name. watched: makes the calls of regions."""
         make: MakeCall = watched or _call
+        _check_deleted(nest, self.program.deleted, arguments)
         regions = [region.like(nest) for region in self.nests]
         ranks = ranks_of(nest, arguments, nest.comm)
         if ranks is None or ranks.Get_rank() == 0:
@@ -83,7 +106,8 @@ class ProgramOfNests:
         calls = regions if watched is None else [_by_name(region, make) for region in regions]
         follow = partial(followed, label=nest.name)
         driver = self.program.driver(calls, procedures, sweeps, follow, shortens=watched is None)
-        returned = call_by_name(driver, given, nest.python)
+        with wanted():
+            returned = call_by_name(driver, given, nest.python)
         wrapped = {id(given[n]): v for n, v in arguments.items() if isinstance(v, DistributedArray)}
         return _as_passed(returned, wrapped) if wrapped else returned
 
@@ -115,7 +139,8 @@ class ProgramOfNests:
             calls = [_by_name(region, partial(disk.call, make=make)) for region in regions]
             procedures = [disk.procedure(procedure, make) for procedure in procedures]
             driver = self.program.driver(calls, procedures, follow=partial(followed, label=nest.name))
-            return disk.returned(call_by_name(driver, disk.arguments, nest.python))
+            with wanted():
+                return disk.returned(call_by_name(driver, disk.arguments, nest.python))
 
     def _tell(self) -> None:
         """Say once what Python runs, since that takes its time."""

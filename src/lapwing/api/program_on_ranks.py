@@ -29,6 +29,7 @@ from lapwing.runtime.arrays.elements import plain_bits
 from lapwing.runtime.arrays.meeting import Call, DifferentCalls, agree_on, check_same_elements, described, is_plain
 from lapwing.runtime.arrays.transfer import replicate
 from lapwing.runtime.mpi import communicator
+from lapwing.scratch_arrays import is_scratch, wanted
 from lapwing.store.array import StoredArray
 
 MakeCall = Callable[[Any, Mapping[str, Any]], Any]
@@ -50,7 +51,8 @@ def run_on_ranks(
 
     Raises RefusedError, on every rank the same, where ranks pass different arguments; else what the driver raises.
     """
-    given = _agreed(nest, arguments, comm)
+    given, unwanted = _agreed(nest, arguments, comm)
+    unwanted |= program.deleted
     coherence = Coherence(comm)
     with ExitStack() as stack:
         disk = None
@@ -67,12 +69,15 @@ def run_on_ranks(
         result: Any = None
         error: Exception | None = None
         try:
-            with plain_bits():
+            with plain_bits(), wanted():
                 result = call_by_name(driver, given, nest.python)
         except DifferentCalls:
             raise
         except Exception as raised:
             error = raised
+        for name in unwanted if error is None else ():
+            if isinstance(given[name], np.ndarray):
+                coherence.drop(given[name])
         _end(nest, coherence, error, comm)
         if error is not None:
             raise error
@@ -144,8 +149,8 @@ class _RegionCall:
         return self._make(region, self._coherence.parts(arguments, region.loops.written))
 
 
-def _agreed(nest: PlannedNest, arguments: Mapping[str, Any], comm: Any) -> dict[str, Any]:
-    """The arguments on every rank; what is None is the first rank's. Collective."""
+def _agreed(nest: PlannedNest, arguments: Mapping[str, Any], comm: Any) -> tuple[dict[str, Any], frozenset[str]]:
+    """The arguments on every rank; what is None is the first rank's. And which of them are scratch arrays. Collective."""
     texts = {
         n: v.identity if isinstance(v, DistributedArray | StoredArray) else described(v) for n, v in arguments.items()
     }
@@ -156,10 +161,11 @@ def _agreed(nest: PlannedNest, arguments: Mapping[str, Any], comm: Any) -> dict[
     check_same_elements(call, copies, holders, ways_out, comm)
     missing = comm.allreduce(int(any(value is None for value in arguments.values())))
     if not missing:
-        return dict(arguments)
+        return dict(arguments), frozenset(name for name, value in arguments.items() if is_scratch(value))
     first = comm.Get_rank() == 0
     told = {
-        n: ArrayShape(v.dtype.name, v.shape) if is_plain(v) else _sendable(nest, n, v) for n, v in arguments.items()
+        n: ArrayShape(v.dtype.name, v.shape, is_scratch(v)) if is_plain(v) else _sendable(nest, n, v)
+        for n, v in arguments.items()
     }
     told = comm.bcast(told if first else None, root=0)
     found = dict(arguments)
@@ -171,7 +177,7 @@ def _agreed(nest: PlannedNest, arguments: Mapping[str, Any], comm: Any) -> dict[
             copy = communicator.agree(comm, partial(_copy, source, value))
             replicate(source, copy, comm)
             found[name] = copy
-    return found
+    return found, frozenset(n for n, value in told.items() if isinstance(value, ArrayShape) and value.is_scratch)
 
 
 def _copy(values: Any, like: ArrayShape) -> Any:

@@ -84,9 +84,11 @@ class Probe:
 
 
 def kernel_key(bound: BoundNest, dependences: Sequence[Dependence], form: InnerForm | None = None) -> str:
-    """The digest of the tile's source: the same nest with the same types. form: None is the one taken by rule."""
+    """The digest of the tile's source: the same nest with the same types, and arrays that are dead
+    after it. form: None is the one taken by rule."""
     source = tile_source(bound, faces_of(bound), form or choice_by_rule(bound, dependences).form)
-    return hashlib.sha256(source.encode()).hexdigest()[:20]
+    known = "\0".join([source, *sorted(bound.dead)])
+    return hashlib.sha256(known.encode()).hexdigest()[:20]
 
 
 def probe(

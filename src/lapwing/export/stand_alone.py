@@ -38,7 +38,7 @@ def sources(bound: BoundNest, plan: Plan) -> dict[str, str]:
     check_stands_alone(bound)
     texts = common_sources()
     in_plan = skewed_nest(bound, plan.skew)
-    texts["src/tile.c"] = tile_source(in_plan, faces_of(in_plan), plan.inner.form)
+    texts["src/tile.c"] = tile_source(in_plan, faces_of(in_plan), plan.inner.form, stores_all=True)
     texts["src/nest.c"] = nest_source(bound)
     return texts | build_files(bound.nest.name, "nest", {"tile": texts["src/tile.c"]})
 

@@ -250,7 +250,8 @@ class LoopNest:
 
     A *sequential region* is a nest of one loop of one iteration, which does everything in its own order on one rank.
     ``is_generic``: whether nothing is made of the values of its integer arguments, so that calls with others are alike.
-    ``leaves_unset``: whether a sequential region may return scalars that have no value.
+    ``leaves_unset``: whether a sequential region may return scalars that have no value. ``dead``: arrays of which nobody reads
+    elements after the loops.
     """
 
     name: str
@@ -271,6 +272,7 @@ class LoopNest:
     leaves_unset: bool = False
     axis_loops: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict, compare=False)
     unpackings: tuple[Unpacking, ...] = ()
+    dead: tuple[str, ...] = ()
 
     @property
     def loop_names(self) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ class FunctionSource:
     statements stand in these lines: ``function`` was made from it. ``sequential``: whether its loops are done in their own order
     on one rank; ``generic``: whether its integers may be any then, rather than those of one call. ``most_loops``: how many loops
     may be cut into tiles, None for any number. ``lists``: the parameters that were lists of Python's numbers and are passed as
-    arrays, with what their elements are (``binding.lists``).
+    arrays, with what their elements are (``binding.lists``). ``dead``: arrays of which nobody reads elements after the loops.
     """
 
     function: Callable[..., Any]
@@ -49,6 +49,7 @@ class FunctionSource:
     generic: bool = False
     most_loops: int | None = None
     lists: tuple[tuple[str, str], ...] = ()
+    dead: tuple[str, ...] = ()
 
     @staticmethod
     def of(function: Callable[..., Any]) -> FunctionSource:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy.typing as npt
@@ -62,11 +63,12 @@ class PreparedRun:
         for position, (array, values) in enumerate(zip(bound.arrays, arrays, strict=True)):
             place = attach(array, values)
             written = array.name in bound.nest.written
-            if place is None or (written and bound.body.traps) or (has_lanes and is_crowded(place)):
+            restored = written and bound.body.traps and array.name not in bound.dead
+            if place is None or restored or (has_lanes and is_crowded(place)):
                 place = allocate(array, needed_box(bound, array.name, block))
                 self._copies[position], self._boxes[position] = place, place.box
                 copied_bytes += place.values.nbytes
-                if written:
+                if written and array.name not in bound.dead:
                     self._written[position] = written_boxes(bound, array.name, block)
             places[array.name] = place
         self._runner = runner_of(tiled, plan, 0, library, places)
@@ -167,6 +169,7 @@ def run_alone_on_disk(
 
     There is something to compute.
     """
+    bound = replace(bound, dead=frozenset())  # everything is stored
     runtime, library = native.serial_runtime(announce), tile_library(bound, plan.inner.form, announce)
     block = bound.domain.box[bound.nest.sweep_depth :]
     places: dict[str, LocalArray] = {}

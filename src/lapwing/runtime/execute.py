@@ -165,6 +165,8 @@ def run_on_ranks(
     rank = comm.Get_rank()
     if bound.domain.is_empty:
         return idle_outcome(bound, plan)
+    if on_disk is not None:
+        bound = replace(bound, dead=frozenset())  # everything is stored
     bound = skewed_nest(bound, plan.skew)
     measure = measure or Measure()
     working = first_ranks(comm, plan.ranks)
@@ -215,6 +217,8 @@ def run_on_ranks(
         if (handed := handed_over(bound, plan, name, comm.Get_size())) is not None:
             sources[name].hand_over(handed)
     for name in arrays:
+        if name in bound.dead:
+            continue
         if name in bound.nest.written and not isinstance(sources[name], DistributedArray | LocalArray):
             collect(bound, plan, arrays[name], sources[name], comm, holders.get(name, FIRST_RANK))
     (results,) = share.results

@@ -58,7 +58,7 @@ class RunsTogether:
 
     def _differences(self, plan: Plan, blocks: Mapping[str, LocalArray]) -> list[str]:
         bound = skewed_nest(self._bound, plan.skew)
-        names = bound.nest.written if blocks else ()
+        names = [name for name in bound.nest.written if name not in bound.dead] if blocks else []
         views = {name: written_views(bound, plan, blocks[name], self._comm.Get_rank()) for name in names}
         known = self._firsts.get(plan.partition)
         if known is not None and self._comm.allreduce(int(not _same(known[0], views))) == 0:

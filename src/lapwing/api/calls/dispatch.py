@@ -30,6 +30,7 @@ from lapwing.runtime.alone import PreparedRun
 from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.execute import idle_results
 from lapwing.runtime.mpi import communicator
+from lapwing.scratch_arrays import is_scratch
 from lapwing.store.array import StoredArray
 
 _PLAIN_ARRAYS = (np.ndarray, np.memmap)
@@ -151,7 +152,9 @@ def _kind(value: Any) -> Any:
     """What binding may look at of a value: equal for values it cannot tell apart, None where that is not known."""
     kind = type(value)
     if kind in _PLAIN_ARRAYS:
-        return (kind, value.dtype, value.shape, value.strides, value.flags.num) if value.shape else None
+        return (
+            (kind, value.dtype, value.shape, value.strides, value.flags.num, is_scratch(value)) if value.shape else None
+        )
     if kind in _BY_VALUE:
         return kind, value
     if kind is float:

@@ -38,6 +38,7 @@ from lapwing.runtime.execute import Measure, Outcome, Report, idle_outcome, outc
 from lapwing.runtime.mpi import communicator
 from lapwing.runtime.mpi.threads import one_call
 from lapwing.runtime.tuning import Place, place_of
+from lapwing.scratch_arrays import is_scratch
 from lapwing.store.array import StoredArray
 from lapwing.store.manifest import State
 from lapwing.tiling.partition import Partition
@@ -250,7 +251,7 @@ def _whole(value: Any) -> Any:
 
 def _stub(value: Any) -> Any:
     known = isinstance(value, np.ndarray | DistributedArray | StoredArray)
-    return ArrayShape(value.dtype.name, value.shape) if known else value
+    return ArrayShape(value.dtype.name, value.shape, is_scratch(value)) if known else value
 
 
 def agree_on_problem(nest: PlannedNest, arguments: Mapping[str, Any], comm: Any) -> None:
@@ -268,7 +269,7 @@ def stand_ins(nest: PlannedNest, bound: BoundNest, arguments: Mapping[str, Any])
     """What other ranks bind the nest to, from the arguments of rank 0: scalars, and the shapes of arrays, globals included."""
     values = {**global_values(nest.python), **arguments}
     found = {n: _stub(v) for n, v in values.items() if n in arguments or scalar_type(v) is not None}
-    return {**found, **{a.name: ArrayShape(a.dtype, a.shape) for a in bound.arrays}}
+    return {**found, **{a.name: ArrayShape(a.dtype, a.shape, a.name in bound.dead) for a in bound.arrays}}
 
 
 def bind_stand_ins(nest: PlannedNest, stubs: Mapping[str, Any]) -> BoundNest:

@@ -52,7 +52,7 @@ class NestCall:
     @property
     def sources(self) -> tuple[str, ...]:
         """The text of the tile of every phase."""
-        return (tile_source(self.in_plan, faces_of(self.in_plan), self.plan.inner.form),)
+        return (tile_source(self.in_plan, faces_of(self.in_plan), self.plan.inner.form, stores_all=True),)
 
     def storage(self, name: str, rank: int) -> Storage | None:
         """Where the tile finds an array that does not lie in order, but sheared; None for others."""
@@ -148,7 +148,7 @@ class LocalCall:
     @cached_property
     def sources(self) -> tuple[str, ...]:
         form = make_plan(self.bound, self.bound.analysis.dependences, 1).inner.form
-        return (tile_source(self.bound, faces_of(self.bound), form),)
+        return (tile_source(self.bound, faces_of(self.bound), form, stores_all=True),)
 
     def box(self, name: str) -> Box:
         """The elements of an array that it may touch."""

@@ -16,6 +16,7 @@ from lapwing.affine.affine import Affine
 from lapwing.errors import RefusedError
 from lapwing.loopnest import ir
 from lapwing.loopnest.analysis import NestAnalysis
+from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.conversion import array_of, conversion
 from lapwing.loopnest.binding.expressions import Surroundings
@@ -40,6 +41,7 @@ from lapwing.loopnest.refusals import Refusals, Stopped
 from lapwing.loopnest.setup import UnsupportedSetup, evaluate
 from lapwing.loopnest.skew import Skew, in_skewed
 from lapwing.loopnest.source import unset_names
+from lapwing.scratch_arrays import is_scratch
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ class BoundNest:
     ``parameters`` maps each scalar the generated code uses to its value, symbols included. ``wraps`` holds the axes whose
     index counts from the end, with their size; ``looked_up`` those whose index may do either; ``pieces`` indices that are affine
     piece by piece. With a ``skew`` the domain is in skewed coordinates; the body always stands for the user's own indices.
-    ``analysis`` has the dependences, in the user's coordinates, and the skewing that tiles need.
+    ``analysis`` has the dependences, in the user's coordinates, and the skewing that tiles need. ``dead``: written arrays of
+    which nobody reads elements after the call.
     """
 
     nest: ir.LoopNest
@@ -76,6 +79,7 @@ class BoundNest:
     analysis: NestAnalysis = field(repr=False)
     pieces: Mapping[tuple[ir.Access, int], tuple[Piece, ...]] = field(default_factory=dict, repr=False)
     skew: Skew | None = None
+    dead: frozenset[str] = frozenset()
 
     def array(self, name: str) -> ArrayType:
         return next(a for a in self.arrays if a.name == name)
@@ -147,7 +151,13 @@ def global_values(function: Callable[..., Any]) -> dict[str, Any]:
 def signature(arguments: Mapping[str, Any], surroundings: Mapping[str, Any]) -> tuple[Any, ...]:
     """Two calls with the same signature bind alike: types, shapes and scalar values, to the bit: 0.0 is not -0.0."""
     return tuple(
-        (name, str(value.dtype), value.shape, getattr(getattr(value, "flags", None), "writeable", True))
+        (
+            name,
+            str(value.dtype),
+            value.shape,
+            getattr(getattr(value, "flags", None), "writeable", True),
+            _is_scratch(value),
+        )
         if getattr(value, "shape", ())
         else (
             name,
@@ -224,7 +234,9 @@ def bind(analysis: NestAnalysis, arguments: Mapping[str, Any], surroundings: Map
     if not domain.is_empty and (places := places_around(nest, looked_up)):
         analysis = _around(nest, places, pieces, integers, domain)
         pieces |= analysis.around.pieces if analysis.around is not None else {}
-    return BoundNest(nest, tuple(arrays.values()), parameters, domain, body, indices.wraps, looked_up, analysis, pieces)
+    dead = frozenset(name for name in nest.written if name in nest.dead or _is_scratch(values[name]))
+    types = tuple(arrays.values())
+    return BoundNest(nest, types, parameters, domain, body, indices.wraps, looked_up, analysis, pieces, dead=dead)
 
 
 def _around(
@@ -426,6 +438,10 @@ def _domain(nest: ir.LoopNest, symbols: Mapping[str, int], refused: set[str], re
         )
         domain = Domain((*domain.loops, normal_loop(loop.name, loop.step, starts, stops)))
     return domain
+
+
+def _is_scratch(value: Any) -> bool:
+    return value.is_scratch if isinstance(value, ArrayShape) else is_scratch(value)
 
 
 def _is_integer(value: Any) -> bool:

@@ -12,6 +12,7 @@ from lapwing.loopnest import ir
 from lapwing.loopnest.analysis import NestAnalysis
 from lapwing.loopnest.source import FunctionSource, signature_of, takes_all_by_position
 from lapwing.memo import Memo
+from lapwing.scratch_arrays import wanted
 
 if TYPE_CHECKING:
     from lapwing.loopnest.binding.bound_nest import BoundNest
@@ -130,9 +131,17 @@ class NestFunction:
 
     def bind(self, arguments: Mapping[str, Any], surroundings: Mapping[str, Any] | None = None) -> BoundNest:
         """The nest with the types and sizes of these arguments; calls alike share one."""
-        from lapwing.loopnest.binding.bound_nest import bind, global_values, signature
+        from lapwing.loopnest.binding.bound_nest import global_values
 
         surroundings = global_values(self.python) if surroundings is None else surroundings
+        if self.source.outlined is None:
+            return self._bind(arguments, surroundings)
+        with wanted():  # other regions read what this one leaves
+            return self._bind(arguments, surroundings)
+
+    def _bind(self, arguments: Mapping[str, Any], surroundings: Mapping[str, Any]) -> BoundNest:
+        from lapwing.loopnest.binding.bound_nest import bind, signature
+
         key = signature(arguments, surroundings)
         try:
             known = self._bound.get(key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -107,6 +107,25 @@ class FunctionParser(StatementParser):
                 self.scope.setup_names[name] = value
             self.setups.append(ir.Setup(names, value, statement.lineno))
         self.note_shape_uses(value)
+
+    def deleted(self, statements: Sequence[ast.stmt]) -> tuple[tuple[str, ...], list[ast.stmt]]:
+        """The arrays of which nobody reads elements after the loops, of which ``del`` says so behind them, and the statements
+        that are no ``del``. To be called when the loops are known."""
+        found, rest = list(self.source.dead), [s for s in statements if not isinstance(s, ast.Delete)]
+        for statement in statements:
+            for target in statement.targets if isinstance(statement, ast.Delete) else ():
+                for node in target.elts if isinstance(target, ast.Tuple | ast.List) else (target,):
+                    if isinstance(node, ast.Name) and node.id in self.arrays and node.id in self.scope.parameters:
+                        found.append(node.id)
+                    elif not (isinstance(node, ast.Name) and node.id in self.scope.refused):
+                        with self.refusals.recovering():
+                            self.refuse(
+                                node,
+                                f"del {self.source.text(node)} after the loops",
+                                "there it names arguments, arrays of the loops whose elements nobody reads afterwards: del h; "
+                                "leave out any other",
+                            )
+        return tuple(dict.fromkeys(found)), rest
 
 
 def names_of(target: ast.expr) -> tuple[str, ...]:

@@ -80,7 +80,8 @@ class _Parser(FunctionParser):
         self.scope.assigned_in_body = assigned(body)
         accumulators = tuple(n for n in self.scope.setup_names if n in self.scope.assigned_in_body)
         parsed = self._where_loops_are(self.block(body, accumulators))
-        returns, returns_tuple = self._returns(statements[position + 1 :], accumulators)
+        dead, rest = self.deleted(statements[position + 1 :])
+        returns, returns_tuple = self._returns(rest, accumulators)
         return self._checked(
             ir.LoopNest(
                 name=self.tree.name,
@@ -98,6 +99,7 @@ class _Parser(FunctionParser):
                 symbols=tuple(self.symbols.items()),
                 sweep_depth=0,
                 unpackings=(*self.source.counted.unpackings, *self.unpackings),
+                dead=dead,
             )
         )
 

@@ -33,6 +33,10 @@ class _RegionParser(FunctionParser):
         inside = statements[first:]
         returned = inside[-1] if inside and isinstance(inside[-1], ast.Return) else None
         inside = inside[: len(inside) - (returned is not None)]
+        last = next(
+            (k for k, s in enumerate(inside) if all(isinstance(r, ast.Delete) for r in inside[k:])), len(inside)
+        )
+        inside, deletions = inside[:last], inside[last:]
         names = self._returned(returned)
         self.scope.assigned_in_body = assigned(inside)
         given = [n for n in (*self.scope.parameters, *self.scope.setup_names) if n in self.scope.assigned_in_body]
@@ -41,6 +45,7 @@ class _RegionParser(FunctionParser):
         start = tuple(ir.SetTemporary(line, name, name, ir.Parameter(name, line=line)) for name in given)
         body = self.block(inside, ())
         self._check_counts_of_indices(body)
+        dead, _ = self.deleted(deletions)
         with self.refusals.recovering():
             written = ir.written_arrays(body)
             if not written and not names and not self.refusals:
@@ -65,6 +70,7 @@ class _RegionParser(FunctionParser):
             leaves_unset=self.source.outlined is not None,
             axis_loops=_local_axes(body),
             unpackings=(*self.source.counted.unpackings, *self.unpackings),
+            dead=dead,
         )
 
     def _check_counts_of_indices(self, body: Sequence[ir.Statement]) -> None:

@@ -6,12 +6,13 @@ import ast
 import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
 from lapwing.errors import Refusal, RefusedError
 from lapwing.loopnest.frontend.function import too_deep
+from lapwing.loopnest.program.deletions import dead_after, deleted_arguments, last_deletions
 from lapwing.loopnest.program.looks import NAMES, looking
 from lapwing.loopnest.program.names import own_nodes
 from lapwing.loopnest.program.outlining import Outlined, is_set_of, value_of
@@ -29,13 +30,15 @@ Statement = TypeVar("Statement", bound=ast.stmt)
 @dataclass(frozen=True, eq=False)
 class Program:
     """regions: in the order of the text. interpreted: the loops that Python runs. procedures: functions with loops that the
-    driver calls, by name. sweeps: loops of the driver whose regions may run through one pipeline."""
+    driver calls, by name. sweeps: loops of the driver whose regions may run through one pipeline. deleted: arguments whose
+    elements nobody reads when it has ended."""
 
     source: FunctionSource = field(repr=False)
     regions: tuple[Region, ...]
     interpreted: tuple[Interpreted, ...]
     procedures: Mapping[str, Callable[..., Any]]
     sweeps: tuple[Sweeps, ...] = ()
+    deleted: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -130,6 +133,8 @@ def make_program(source: FunctionSource, alone: RefusedError) -> Program:
     """alone: why the function is no nest. Raises RefusedError, that one where nothing of the function can be compiled."""
     if too_deep(source.tree) or not _is_plain(source):
         raise alone
+    if _is_nest_but_for_deletions(source.tree, alone):
+        raise alone
     found = choose_regions(Around(source))
     if found.refused:
         raise RefusedError(*_reasons(source, found.refused, alone))
@@ -137,7 +142,26 @@ def make_program(source: FunctionSource, alone: RefusedError) -> Program:
     if not found.regions and not called:
         why = [*_reasons(source, [(loop.statement, loop.why) for loop in found.interpreted], alone)]
         raise RefusedError(*why) if why else alone
-    return Program(source, tuple(found.regions), tuple(found.interpreted), called, tuple(found.sweeps))
+    deleted = deleted_arguments(source.tree, [region.statement for region in found.regions])
+    regions = tuple(_with_deleted(source.tree, region, deleted) for region in found.regions)
+    return Program(source, regions, tuple(found.interpreted), called, tuple(found.sweeps), deleted)
+
+
+def _with_deleted(tree: ast.FunctionDef, region: Region, deleted: frozenset[str]) -> Region:
+    """A region that knows of which arrays nobody reads elements after it."""
+    outlined, loops = region.outlined, region.loops
+    passed = [*zip(loops.parameters, outlined.inputs, strict=True)]
+    dead = tuple(name for name in dead_after(tree, region.statement, passed, deleted) if name in loops.written)
+    if not dead:
+        return region
+    with_dead = replace(outlined, source=replace(outlined.source, dead=dead))
+    return replace(region, outlined=with_dead, loops=replace(loops, dead=dead))
+
+
+def _is_nest_but_for_deletions(tree: ast.FunctionDef, alone: RefusedError) -> bool:
+    """Whether the function is no nest for nothing but what it deletes behind its loops."""
+    lines = {statement.lineno for statement in last_deletions(tree)}
+    return bool(alone.refusals) and all(refusal.line in lines for refusal in alone.refusals)
 
 
 def _is_plain(source: FunctionSource) -> bool:

@@ -121,6 +121,12 @@ class Coherence:
         self._copies.clear()
         self._known.clear()
 
+    def drop(self, values: Array) -> None:
+        """Nobody wants the elements of an array any more: its copy stays as it is."""
+        known = self._known.get(id(values))
+        if known is not None and known.holds(values):
+            known.copy.is_behind = False
+
     def item(self, values: Any, index: Any) -> Any:
         """``values[index]``; a view is made without looking at the elements. Collective."""
         self.look(index)

@@ -17,6 +17,7 @@ from lapwing.runtime.arrays.transfer import as_bytes, pieces, slices
 from lapwing.runtime.mpi.arrival import ranks_text, wait_for_all
 from lapwing.runtime.mpi.communicator import known, meeting_roll
 from lapwing.runtime.mpi.place import calling_place
+from lapwing.scratch_arrays import is_scratch
 
 DIGEST_BYTES = 16
 _ROW = struct.Struct(f"={DIGEST_BYTES}sqq")  # digest, whether the call is complete, a number
@@ -84,6 +85,7 @@ def described(value: Any) -> str | None:
     kind = "array" if is_plain(value) else type(value).__name__
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         writable = "" if getattr(getattr(value, "flags", None), "writeable", True) else "read-only "
+        kind = f"scratch {kind}" if is_scratch(value) else kind
         return f"a {writable}{value.dtype} {kind} of shape {tuple(value.shape)}"
     return f"a {kind}"
 
