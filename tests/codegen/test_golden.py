@@ -78,6 +78,17 @@ def align(h, a, b, match=2, mismatch=-1, gap=1):
 
 
 @lw.nest
+def scored(h, a, b):
+    best = 0
+    for i in range(1, h.shape[0]):
+        for j in range(1, h.shape[1]):
+            h[i, j] = max(0, h[i - 1, j - 1] + (2 if a[i - 1] == b[j - 1] else -1), h[i, j - 1] - 1)
+            best = max(best, h[i, j])
+    del h
+    return best
+
+
+@lw.nest
 def triangle(u):
     n = u.shape[0]
     for i in range(n - 2, 0, -1):
@@ -171,6 +182,7 @@ CASES: dict[str, tuple[lw.Nest, tuple[Any, ...]]] = {
     "sqrt3d": (sqrt3d, (floats(5, 6, 7, dtype=np.float32),)),
     "over_relaxed": (over_relaxed, (floats(5, 6, 7), floats(5, 6, 7), 3)),
     "align": (align, (floats(5, 6, dtype=np.int32), floats(4, dtype=np.uint8), floats(5, dtype=np.uint8))),
+    "scored": (scored, (floats(5, 6, dtype=np.int32), floats(4, dtype=np.uint8), floats(5, dtype=np.uint8))),
     "triangle": (triangle, (floats(9, 9),)),
     "looked_up": (looked_up, (floats(5, 6), floats(4), floats(5, 6, dtype=np.int8))),
     "total": (total, (floats(5, 6),)),
@@ -200,7 +212,10 @@ def plain_of(nest: lw.Nest, arguments: tuple[Any, ...]) -> str:
 FILES: dict[str, Callable[[], str]] = {
     **{f"{name}.tile.c": lambda case=case: tile_of(*case) for name, case in CASES.items()},
     **{f"{name}.lanes.c": lambda name=name: tile_of(*CASES[name], lanes=16) for name in ("align", "total", "triangle")},
-    **{f"{name}.transposed.c": lambda name=name: tile_of(*CASES[name], lanes=64) for name in ("align", "gauss_seidel")},
+    **{
+        f"{name}.transposed.c": lambda name=name: tile_of(*CASES[name], lanes=64)
+        for name in ("align", "gauss_seidel", "scored")
+    },
     "over_relaxed.coalesced.c": lambda: tile_of(*CASES["over_relaxed"], lanes=64, coalesced=True),
     **{f"{name}.plain.c": lambda name=name: plain_of(*CASES[name]) for name in ("align", "triangle", "collatz")},
 }

@@ -40,6 +40,39 @@ def aligned(h, a, b):
 
 
 @lw.nest
+def scored(h, e, f, a, b):
+    best = 0
+    for i in range(1, h.shape[0]):
+        for j in range(1, h.shape[1]):
+            e[i, j] = max(e[i, j - 1] - 1, h[i, j - 1] - 4)
+            f[i, j] = max(f[i - 1, j] - 1, h[i - 1, j] - 4)
+            h[i, j] = max(0, h[i - 1, j - 1] + (3 if a[i - 1] == b[j - 1] else -2), e[i, j], f[i, j])
+            best = max(best, h[i, j])
+    del h, e
+    return best
+
+
+@lw.nest
+def in_sweeps(h, u, sweeps):
+    for t in range(sweeps):
+        for i in range(1, h.shape[0]):
+            for j in range(1, h.shape[1]):
+                h[i, j] = 0.5 * h[i - 1, j] + 0.25 * h[i, j - 1] + 0.125 * h[i, j]
+                u[i, j] = h[i, j]
+    del h
+
+
+@lw.nest
+def in_planes(h, u):
+    for k in range(1, h.shape[0]):
+        for i in range(1, h.shape[1]):
+            for j in range(1, h.shape[2]):
+                h[k, i, j] = 0.5 * h[k - 1, i, j] + 0.25 * h[k, i, j - 1]
+                u[k, i, j] = u[k, i - 1, j] + 0.25 * u[k, i, j - 1] + h[k, i, j]
+    del h, u
+
+
+@lw.nest
 def over_relaxed(u, f, sweeps):
     for t in range(sweeps):
         for i in range(1, u.shape[0] - 1):
@@ -119,6 +152,42 @@ def test_what_is_copied_once_for_several_sweeps() -> None:
         ("u", True, True, (-1, 1), (-1, 1)),
         ("f", False, True, (0, 0), (0, 0)),
     ]
+
+
+def test_what_is_read_of_dead_arrays() -> None:
+    grid, letters = np.zeros((66, 70), np.int32), np.zeros(70, np.int8)
+    arguments = {"h": grid, "e": grid, "f": grid, "a": letters, "b": letters}
+    planes = planes_of(bound_of(scored, arguments), (0, 1))
+    assert planes is not None
+    readers = {p.array: None if p.readers is None else set(p.readers) for p in planes.planes}
+    assert readers == {"h": {(0, 1), (1, 0), (1, 1)}, "e": {(0, 1)}, "f": None}
+    assert not any(p.reads_old for p in planes.planes)
+    arguments["f"] = lw.scratch(grid.shape, np.int32)
+    planes = planes_of(bound_of(scored, arguments), (0, 1))
+    assert planes is not None
+    assert {p.array: p.readers for p in planes.planes}["f"] == ((1, 0),)
+
+
+def test_what_later_sweeps_and_planes_read_is_stored() -> None:
+    planes = planes_of(bound_of(in_sweeps, {"h": U, "u": U, "sweeps": 3}), (0, 1))
+    assert planes is not None
+    assert [p.readers for p in planes.planes] == [None, None]
+    blocks = np.ones((4, 66, 70))
+    planes = planes_of(bound_of(in_planes, {"h": blocks, "u": blocks}), (0, 1, 2))
+    assert planes is not None
+    assert {p.array: p.readers for p in planes.planes if p.written} == {"h": None, "u": ((1, 0), (0, 1))}
+
+
+def test_nests_that_store_little_take_buffers_by_rule() -> None:
+    grid, letters = np.zeros((66, 70), np.int32), np.zeros(70, np.int8)
+    arguments = {"h": grid, "e": grid, "f": lw.scratch(grid.shape, np.int32), "a": letters, "b": letters}
+    bound = bound_of(scored, arguments)
+    choice = choice_by_rule(bound, bound.analysis.dependences, is_alone=True)
+    assert choice.form.transposed
+    assert choice.rule == "nobody reads what it writes but the iterations next to it"
+    stored = bound_of(scored, {**arguments, "f": grid})
+    for other, alone in ((stored, True), (bound, False)):
+        assert not choice_by_rule(other, other.analysis.dependences, is_alone=alone).form.transposed
 
 
 def test_rows_of_a_skewed_nest_begin_later_and_sweeps_follow_further_behind() -> None:

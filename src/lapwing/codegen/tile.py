@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from lapwing.codegen.coalesced import CoalescedTileWriter
 from lapwing.codegen.tile_loops import TileWriter
@@ -12,8 +13,11 @@ from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
 
 
-def tile_source(bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> str:
-    """C text of a tile module, with the functions of ``lw_module`` in lapwing.h."""
+def tile_source(bound: BoundNest, faces: Sequence[Face], form: InnerForm, stores_all: bool = False) -> str:
+    """C text of a tile module, with the functions of ``lw_module`` in lapwing.h. stores_all: also elements of arrays that are
+    dead after the nest."""
+    if stores_all:
+        bound = replace(bound, dead=frozenset())
     transposed = CoalescedTileWriter if form.coalesced else TransposedTileWriter
     writer = transposed if form.transposed else TileWriter
     return writer(bound, faces, form).source()

@@ -20,9 +20,10 @@ enum { LW_STEPS = 8, LW_WIDTH = 104, LW_MARGIN = 16, LW_AHEAD = 128 };
 enum { LW_FAR = INT32_MAX }; /* beyond any row */
 
 /* Of every lane, LW_MARGIN ones before lane 0 first, the positions from `low` on and below `high`. Of so many lanes
- * each that make a square: the steps from which one lane or all of them are at such positions, and until which. */
+ * each that make a square: the steps from which one lane or all of them are at such positions, and until which; and
+ * those between which one from lane 0 on is. */
 typedef struct lw_rows {
-    int64_t low[LW_WIDTH], high[LW_WIDTH];
+    int64_t low[LW_WIDTH], high[LW_WIDTH], from, until;
     int64_t some_from[LW_WIDTH], all_from[LW_WIDTH], all_until[LW_WIDTH], some_until[LW_WIDTH];
 } lw_rows;
 
@@ -57,6 +58,54 @@ LW_INLINE void lw_clip_rows(lw_rows *rows, int64_t first, int64_t last, int64_t 
 /* Of lanes `first` to `last` only what lies before their first positions. */
 LW_INLINE void lw_rows_before(lw_rows *rows, const int64_t *starts, int64_t first, int64_t last) {
     for (int64_t k = first + LW_MARGIN; k < last + LW_MARGIN; ++k) rows->high[k] = lw_min_i64(rows->high[k], starts[k]);
+}
+
+/* Of every lane, lane 0 first, the positions from `low` on and below `high` whose elements only iterations of the same
+ * block read, and the steps between which that holds of all lanes but the last ones: of those every element is read. Of
+ * LW_GROUP lanes each: the steps from which all of them are at such positions, and until which; and those from and
+ * until which one is at any. */
+enum { LW_GROUP = 8 };
+typedef struct lw_unread {
+    int64_t low[LW_WIDTH], high[LW_WIDTH], from, until, lanes;
+    int64_t all_from[LW_WIDTH], all_until[LW_WIDTH], some_from[LW_WIDTH], some_until[LW_WIDTH];
+} lw_unread;
+
+LW_INLINE void lw_none_read(lw_unread *unread) {
+    for (int k = 0; k < LW_WIDTH; ++k) {
+        unread->low[k] = -LW_FAR;
+        unread->high[k] = LW_FAR;
+    }
+}
+
+/* Leaves out what is read `across` lanes further, `along` positions further, by no iteration of a block of `lanes`. */
+LW_INLINE void lw_read_at(lw_unread *unread, const int64_t *starts, const int64_t *stops, int64_t lanes, int64_t across,
+                          int64_t along) {
+    for (int64_t k = 0; k < lanes; ++k) {
+        const int64_t reader = k + across + LW_MARGIN;
+        const bool inside = k + across < lanes;
+        unread->low[k] = inside ? lw_max_i64(unread->low[k], starts[reader] - along) : LW_FAR;
+        unread->high[k] = inside ? lw_min_i64(unread->high[k], stops[reader] - along) : -LW_FAR;
+    }
+}
+
+/* To be called when all readers are known, before anything is stored; rows: of the lanes themselves. */
+LW_INLINE void lw_group_unread(lw_unread *unread, const lw_rows *rows, int64_t lanes) {
+    unread->from = -LW_FAR, unread->until = LW_FAR;
+    unread->lanes = lanes;
+    while (unread->lanes > 0 && unread->low[unread->lanes - 1] == LW_FAR) --unread->lanes;
+    for (int64_t k = 0; k < unread->lanes; k += LW_GROUP) {
+        int64_t all_from = -LW_FAR, all_until = LW_FAR, some_from = LW_FAR, some_until = -LW_FAR;
+        for (int64_t i = k; i < lw_min_i64(k + LW_GROUP, unread->lanes); ++i) {
+            all_from = lw_max_i64(all_from, unread->low[i] + i);
+            all_until = lw_min_i64(all_until, unread->high[i] + i);
+            some_from = lw_min_i64(some_from, rows->low[i + LW_MARGIN] + i);
+            some_until = lw_max_i64(some_until, rows->high[i + LW_MARGIN] + i);
+        }
+        unread->all_from[k] = all_from, unread->all_until[k] = all_until;
+        unread->some_from[k] = some_from, unread->some_until[k] = some_until;
+        unread->from = lw_max_i64(unread->from, all_from);
+        unread->until = lw_min_i64(unread->until, all_until);
+    }
 }
 
 /* Room for the lanes of so many steps, at the beginning of a cache line. */
@@ -114,8 +163,19 @@ typedef uint64_t lw_element_8 __attribute__((may_alias));
 
 LW_INLINE void LW_NAME(lw_copy_lane)(LW_ELEMENT *steps, LW_ELEMENT *row, int64_t along, int64_t step, int64_t lane,
                                      const lw_rows *rows, bool out) {
+    const int64_t begin = lw_max_i64(step, rows->low[lane + LW_MARGIN] + lane);
     const int64_t end = lw_min_i64(step + LW_STEPS, rows->high[lane + LW_MARGIN] + lane);
-    for (int64_t k = lw_max_i64(step, rows->low[lane + LW_MARGIN] + lane); k < end; ++k) {
+    if (end - begin == LW_STEPS) { /* a number that compilers know */
+        LW_ELEMENT *const here = row + (step - lane) * along, *const kept = steps + lane;
+        for (int k = 0; k < LW_STEPS; ++k) {
+            if (out)
+                here[k * along] = kept[k * LW_WIDTH];
+            else
+                kept[k * LW_WIDTH] = here[k * along];
+        }
+        return;
+    }
+    for (int64_t k = begin; k < end; ++k) {
         LW_ELEMENT *const here = row + (k - lane) * along, *const kept = steps + (k - step) * LW_WIDTH + lane;
         if (out)
             *here = *kept;
@@ -214,6 +274,7 @@ LW_INLINE void LW_NAME(lw_part_of_square)(LW_ELEMENT *steps, LW_ELEMENT *first, 
 /* To be called when all rows are known, before they are copied. */
 LW_INLINE void LW_NAME(lw_make_squares)(lw_rows *rows) {
 #ifdef LW_SIDE
+    rows->from = LW_FAR, rows->until = -LW_FAR;
     for (int k = 0; k + LW_SIDE <= LW_WIDTH; k += LW_SIDE) {
         int64_t some_from = LW_FAR, all_from = -LW_FAR, all_until = LW_FAR, some_until = -LW_FAR;
         for (int i = k; i < k + LW_SIDE; ++i) {
@@ -225,6 +286,9 @@ LW_INLINE void LW_NAME(lw_make_squares)(lw_rows *rows) {
         }
         rows->some_from[k] = some_from, rows->all_from[k] = all_from;
         rows->all_until[k] = all_until, rows->some_until[k] = some_until;
+        if (k < LW_MARGIN) continue;
+        rows->from = lw_min_i64(rows->from, some_from);
+        rows->until = lw_max_i64(rows->until, some_until);
     }
 #else
     (void)rows;
@@ -246,6 +310,10 @@ LW_INLINE void LW_NAME(lw_copy_steps)(void *buffer, void *array, int64_t row, in
         LW_NAME(lw_copy_lane)(steps, first + lane * row, along, step, lane, rows, out);
     for (; lane + LW_SIDE <= high_lane; lane += LW_SIDE) {
         const int64_t k = lane + LW_MARGIN;
+        if (lane >= 0 && (step + LW_STEPS <= rows->from || step >= rows->until)) {
+            lane += (high_lane - lane) / LW_SIDE * LW_SIDE;
+            break;
+        }
         if (step + LW_STEPS <= rows->some_from[k] || step >= rows->some_until[k]) continue;
         const bool whole = step >= rows->all_from[k] && step + LW_STEPS <= rows->all_until[k];
         LW_ELEMENT *const here = first + lane * row + (step - lane) * along;
@@ -271,6 +339,29 @@ LW_INLINE void LW_NAME(lw_copy_steps)(void *buffer, void *array, int64_t row, in
     for (; lane < high_lane; ++lane) LW_NAME(lw_copy_lane)(steps, first + lane * row, along, step, lane, rows, out);
 }
 
+/* Stores of the elements of LW_STEPS steps only those that other blocks read: rows says which ones there are.
+ * Parameters as of lw_copy_steps. */
+LW_INLINE void LW_NAME(lw_store_read)(void *buffer, void *array, int64_t row, int64_t along, int64_t step,
+                                      int64_t lanes, const lw_rows *rows, const lw_unread *unread) {
+    const int64_t beyond = step + LW_STEPS;
+    LW_ELEMENT *const steps = buffer, *const first = array;
+    for (int64_t lane = unread->lanes; lane < lanes; ++lane)
+        LW_NAME(lw_copy_lane)(steps, first + lane * row, along, step, lane, rows, true);
+    if (step >= unread->from && beyond <= unread->until) return;
+    for (int64_t group = 0; group < unread->lanes; group += LW_GROUP) {
+        if (step >= unread->all_from[group] && beyond <= unread->all_until[group]) continue;
+        if (beyond <= unread->some_from[group] || step >= unread->some_until[group]) continue;
+        for (int64_t lane = group; lane < lw_min_i64(group + LW_GROUP, unread->lanes); ++lane) {
+            const int64_t from = lw_max_i64(step - lane, rows->low[lane + LW_MARGIN]);
+            const int64_t until = lw_min_i64(beyond - lane, rows->high[lane + LW_MARGIN]);
+            const int64_t low = unread->low[lane], high = lw_max_i64(low, unread->high[lane]);
+            LW_ELEMENT *const here = first + lane * row, *const kept = steps + lane + (lane - step) * LW_WIDTH;
+            for (int64_t k = from; k < lw_min_i64(until, low); ++k) here[k * along] = kept[k * LW_WIDTH];
+            for (int64_t k = lw_max_i64(from, high); k < until; ++k) here[k * along] = kept[k * LW_WIDTH];
+        }
+    }
+}
+
 /* The same of planes whose rows follow one another in a lane: from plane to plane its position moves by `pitch`, and
  * before a row there is room for `before` elements.
  *
@@ -278,8 +369,8 @@ LW_INLINE void LW_NAME(lw_copy_steps)(void *buffer, void *array, int64_t row, in
  * first, last: the planes there are; rows: of those before plane 0; inner: of all others. */
 LW_INLINE void LW_NAME(lw_copy_planes)(void *buffer, void *array, int64_t plane, int64_t pitch, int64_t before,
                                        int64_t first, int64_t last, int64_t row, int64_t along, int64_t step,
-                                       int64_t low_lane, int64_t high_lane, const lw_rows *rows,
-                                       const lw_rows *inner, bool out, bool fetch) {
+                                       int64_t low_lane, int64_t high_lane, const lw_rows *rows, const lw_rows *inner,
+                                       bool out, bool fetch) {
     int64_t k = lw_max_i64(first, lw_floordiv_i64(step - high_lane + 1 + before, pitch));
     for (; k < last && k * pitch - before < step + LW_STEPS - low_lane; ++k)
         LW_NAME(lw_copy_steps)(buffer, (LW_ELEMENT *)array + k * plane, row, along, step - k * pitch, low_lane,

@@ -77,6 +77,8 @@ class Buffers:
             yield f"{C_TYPES[plane.dtype]} {self._buffers[number]}[{size}] __attribute__((aligned(64)));"
             rows = [self._name(number, "rows"), *([self._name(number, "own_rows")] if plane.written else [])]
             yield f"lw_rows {', '.join(rows)};"
+            if plane.readers is not None:
+                yield f"lw_unread {self._name(number, 'unread')};"
 
     def first_elements(self, element: Callable[[t.Load], str]) -> Iterator[str]:
         """Of every plane the element of lane 0 at the first position; element: the C text of one at the loops' indices."""
@@ -110,6 +112,12 @@ class Buffers:
                 yield f"lw_no_rows(&{own});"
                 yield f"lw_add_rows(&{own}, {c.row_from}, {c.row_until}, {first_lane}, {c.lanes}, 0, 0);"
                 yield f"{squares}(&{own});"
+            if plane.readers is not None:
+                unread = self._name(number, "unread")
+                yield f"lw_none_read(&{unread});"
+                for across, along in plane.readers:
+                    yield f"lw_read_at(&{unread}, {c.row_from}, {c.row_until}, {c.lanes}, {across}, {along});"
+                yield f"lw_group_unread(&{unread}, &{own}, {c.lanes});"
 
     def rows_inside(self, number: int) -> str:
         """What is copied of the rows of planes that lanes go through."""
@@ -157,6 +165,10 @@ class Buffers:
         """The copy of a group's steps, from the one that is ``more`` after ``group`` on."""
         c, first = self.c, self._name(number, "first")
         kept, step = self._lane_0(number, plane, group, more), plus(group, more)
+        if out and plane.readers is not None:
+            own, unread = self._name(number, "own_rows"), self._name(number, "unread")
+            function = f"lw_store_read_{ITEMSIZES[plane.dtype]}"
+            return f"{function}({kept}, {first}, {row}, {along}, {step}, {c.lanes}, &{own}, &{unread});"
         (above, below), rows = plane.lanes, self._name(number, "own_rows" if out else "rows")
         lanes = (self.first_lane, c.lanes) if out else (plus(self.first_lane, above), plus(c.lanes, below))
         # Rows that are copied in have been fetched when they are copied out.

@@ -66,10 +66,27 @@ class TransposedTileWriter(TileWriter):
             lines.close()
         else:
             lines.add(f"int64_t {starts} = 0, {stops} = 0; /* lanes at work */")
+            lines.add("/* The steps at which all lanes of a whole block are at work. */")
+            all_from = f"{c.row_from}[{self.lanes - 1 + MARGIN}] + {self.lanes - 1}"
+            lines.add(f"const int64_t {c.all_from} = {c.lanes} == {self.lanes} ? {all_from} : INT64_MAX;")
+            lines.add(f"const int64_t {c.all_until} = {c.row_until}[{MARGIN}];")
         lines.add(f"const int64_t {c.last} = {c.row_until}[{c.lanes} - 1 + {MARGIN}] + {c.lanes} - 1;")
         lines.add(f"int64_t {c.group} = 0;")
         lines.open(f"for (; {c.group} < {c.last}{after}; {c.group} += {COPIED_STEPS}) {{")
         lines.add(*buffers.copied_in(row_of, along))
+
+        indices = self.indices_at(c, v, w)
+        if not joins:
+            beyond = f"{c.group} + {COPIED_STEPS}"
+            lines.open(f"if ({c.group} >= {c.all_from} && {beyond} <= {c.all_until}) {{")
+            lines.open(f"for (int64_t {c.step} = {c.group}; {c.step} < {beyond}; ++{c.step}) {{")
+            lines.add(*buffers.at_step())
+            self.some_lanes(lines, c, "0", str(self.lanes), self.vector_pragma(), indices, statement)
+            lines.add(IN_ORDER)
+            lines.close()
+            lines.add(f"{stops} = {self.lanes};")
+            lines.close()
+            lines.open("else {")
         lines.add(f"const int64_t {c.end} = lw_min_i64({c.group} + {COPIED_STEPS}, {c.last}{after});")
         lines.open(f"for (int64_t {clock} = {c.group}; {clock} < {c.end}; ++{clock}) {{")
         beyond = c.lanes
@@ -85,10 +102,12 @@ class TransposedTileWriter(TileWriter):
             f"while ({starts} < {stops} && {c.row_until}[{starts} + {MARGIN}] + {starts} <= {c.step}) ++{starts};"
         )
 
-        self.lanes_at_work(lines, c, starts, stops, self.indices_at(c, v, w), statement)
-        lines.add(IN_ORDER)
         if joins:
-            lines.close()
+            self.lanes_at_work(lines, c, starts, stops, indices, statement)
+        else:
+            self.some_lanes(lines, c, starts, stops, "#pragma GCC ivdep", indices, statement)
+        lines.add(IN_ORDER)
+        lines.close()
         lines.close()
         lines.add(*buffers.copied_out(row_of, along))
         lines.close()
@@ -141,19 +160,28 @@ class TransposedTileWriter(TileWriter):
         self, lines: Lines, c: PairNames, starts: str, stops: str, indices: Sequence[tuple[int, str]], statement: str
     ) -> None:
         """The lanes of a step, of which mostly all are at work."""
-
-        def lanes(beyond: str, pragma: str) -> None:
-            lines.add(pragma)
-            lines.open(f"for (int64_t {c.lane} = {starts}; {c.lane} < {beyond}; ++{c.lane}) {{")
-            self.indices_of(lines, indices, statement)
-            lines.add(statement)
-            lines.close()
-
         lines.open(f"if ({stops} - {starts} == {self.lanes}) {{")
-        lanes(f"{starts} + {self.lanes}", self.vector_pragma())
+        self.some_lanes(lines, c, starts, f"{starts} + {self.lanes}", self.vector_pragma(), indices, statement)
         lines.close()
         lines.open("else {")
-        lanes(stops, "#pragma GCC ivdep")
+        self.some_lanes(lines, c, starts, stops, "#pragma GCC ivdep", indices, statement)
+        lines.close()
+
+    def some_lanes(
+        self,
+        lines: Lines,
+        c: PairNames,
+        first: str,
+        beyond: str,
+        pragma: str,
+        indices: Sequence[tuple[int, str]],
+        statement: str,
+    ) -> None:
+        """The points of a step in some of its lanes."""
+        lines.add(pragma)
+        lines.open(f"for (int64_t {c.lane} = {first}; {c.lane} < {beyond}; ++{c.lane}) {{")
+        self.indices_of(lines, indices, statement)
+        lines.add(statement)
         lines.close()
 
     def indices_at(self, c: PairNames, v: int, w: int) -> tuple[tuple[int, str], ...]:

@@ -10,7 +10,7 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.tiling.chains import chain_cycles, shortened
 from lapwing.tiling.inner import InnerForm, legal_forms, sweeps_to_join, usual_lanes
-from lapwing.tiling.transposed import reason_against
+from lapwing.tiling.transposed import planes_of, reason_against
 
 # With lanes a point takes one load and one store more, each from a row of its own: so many cycles, when all overlap.
 LANES_CYCLES = 8
@@ -72,6 +72,9 @@ def choice_by_rule(bound: BoundNest, dependences: Sequence[Dependence], is_alone
     form = next((form for form in of_order if form.lanes == wanted), plain)
     rule = f"along {name} each point waits about {cycles} cycles for the one before it"
     sides = [high - low for low, high in bound.domain.box[-2:]]
+    for transposed in of_order if is_alone and min(sides) >= SHORTEST_SIDE else ():
+        if transposed.transposed and _stores_little(bound, transposed):
+            return InnerChoice(transposed, "nobody reads what it writes but the iterations next to it", rivals)
     if is_alone and cycles > LANES_CYCLES and min(sides) >= SHORTEST_SIDE:
         together = sweeps_to_join(bound)
         for transposed in (f for f in of_order if min(f.sweeps, together) >= FEWEST_JOINED):
@@ -81,6 +84,12 @@ def choice_by_rule(bound: BoundNest, dependences: Sequence[Dependence], is_alone
     if lanes == 1 and cycles > LANES_CYCLES and len(of_order) > 1:
         rule += ", but rows of so many arrays side by side are more than the prefetchers can follow"
     return InnerChoice(form, rule, rivals)
+
+
+def _stores_little(bound: BoundNest, form: InnerForm) -> bool:
+    """Whether of all that a form with buffers writes only what other blocks of rows read is stored."""
+    planes = planes_of(bound, form.order, form.coalesced)
+    return planes is not None and all(plane.readers is not None for plane in planes.planes if plane.written)
 
 
 def choice_by_measurement(by_rule: InnerChoice, seconds: Mapping[InnerForm, float]) -> InnerChoice:

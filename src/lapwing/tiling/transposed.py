@@ -9,12 +9,15 @@ dimension-lifted transposition (Henretty et al., CC 2011) along a wavefront, for
 With three loops the outermost of them may be coalesced with the innermost (Polychronopoulos, ICPP 1987): a lane goes through its
 rows of all planes without a pause, and what the next plane asks for is in the buffer still. Then o_u planes away is o_u times
 the pitch of a plane's rows in steps.
+
+Of an array that is dead after the nest, the buffers are to what it is contracted (Lefebvre and Feautrier 1998; Darte, Schreiber
+and Villard 2005): an element is stored only where one of the iterations that read it is no iteration of the same block.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from lapwing.affine.affine import Affine
@@ -45,13 +48,15 @@ class Plane:
     """The elements of an array over the two innermost loops. ``reference``: the access whose elements lanes are at; ``offsets``:
     those of all accesses from there, in coordinates of the domain. ``written``: whether lanes store to their elements, and
     ``reads_old`` whether anything asks for what those held before. ``clipped``: whether some are outside the array where
-    conditions do not hold, so that only those inside may be copied."""
+    conditions do not hold, so that only those inside may be copied. ``readers``: where nobody reads the array after the nest, the
+    iterations that read an element, along the lanes and along a row from the one that writes it; None where all are stored."""
 
     reference: t.Load
     offsets: tuple[Offset, ...]
     written: bool
     reads_old: bool
     clipped: bool = False
+    readers: tuple[tuple[int, int], ...] | None = None
 
     @property
     def array(self) -> str:
@@ -248,9 +253,10 @@ class _Reader:
             old = not is_written or self._keeps_old(array)
             # Rows of other lengths, and what is further along its own than the lane that reads it, reach beyond those of lanes.
             old = old or self._slopes != {self._skew}
-            read = list(self._read(array, places))
+            read = list(self._read_before(array, places))
             old = old or any((u, v, w) >= (0, 0, 0) or w > self._skew * v for v, w, u in read)
-            planes.append(Plane(reference, tuple(dict.fromkeys(offsets)), is_written, old, clipped))
+            readers = self._readers(array, places) if is_written else None
+            planes.append(Plane(reference, tuple(dict.fromkeys(offsets)), is_written, old, clipped, readers))
         if not written:
             raise _Unfit("nothing is stored")
         shift = max(abs(end) for plane in planes if plane.written for end in plane.lanes)
@@ -264,7 +270,8 @@ class _Reader:
             reach = max(abs(end) for plane in planes for end in plane.lanes) + shift * (sweeps - 1)
             near = reach <= MARGIN and all(plane.steps[1] <= COPIED_STEPS for plane in planes)
             if near and self._is_small(found_planes):
-                return found_planes
+                # Of several sweeps the next one may begin with what the one before has left.
+                return found_planes if sweeps == 1 else replace(found_planes, planes=tuple(map(_all_stored, planes)))
         raise _Unfit("offsets are too large, or arrays too many, for buffers in the cache")
 
     def _is_small(self, planes: Planes) -> bool:
@@ -313,14 +320,39 @@ class _Reader:
         """Whether an iteration may leave an element as it was."""
         return not all(always for store, always in self._stores if store.target.array == array)
 
-    def _read(self, array: str, places: dict[t.Load, tuple[int, Offset]]) -> Iterator[Offset]:
-        """The offsets at which the elements of a written plane are read."""
-        for statement in t.all_statements(self.bound.body.statements):
+    def _read(
+        self,
+        array: str,
+        places: dict[t.Load, tuple[int, Offset]],
+        statements: Sequence[t.TypedStatement] | None = None,
+    ) -> Iterator[Offset]:
+        """The offsets at which the elements of a written plane are read, by the whole body or by some statements."""
+        for statement in t.all_statements(self.bound.body.statements if statements is None else statements):
             values = (statement.value,) if isinstance(statement, t.TypedStore) else t.own_values(statement)
             for value in values:
                 for node in t.walk(value):
                     if isinstance(node, t.Load) and node.array == array and node in places:
                         yield places[node][1]
+
+    def _read_before(self, array: str, places: dict[t.Load, tuple[int, Offset]]) -> Iterator[Offset]:
+        """The same without an iteration's own element where that has been stored."""
+        stored = False
+        for statement in self.bound.body.statements:
+            yield from (o for o in self._read(array, places, (statement,)) if o != (0, 0, 0) or not stored)
+            stored = stored or (isinstance(statement, t.TypedStore) and statement.target.array == array)
+
+    def _readers(self, array: str, places: dict[t.Load, tuple[int, Offset]]) -> tuple[tuple[int, int], ...] | None:
+        """The iterations that read a plane's elements, where nobody reads the array after the nest and only iterations that
+        differ along the two innermost loops read in it what others wrote."""
+        nest = self.bound.nest
+        if array not in self.bound.dead or None in nest.axis_loops[array] or self.around is not None:
+            return None
+        pair = {nest.loop_names.index(loop.name) for loop in (self.across, self.along)}
+        flow = [d.vector for d in self.bound.analysis.dependences if d.kind == "flow" and d.array == array]
+        if any(distance and k not in pair for vector in flow for k, distance in enumerate(vector)):
+            return None
+        offsets = dict.fromkeys(self._read(array, places))
+        return tuple((-v, -w) for v, w, _ in offsets if (v, w) < (0, 0))
 
     def _place(self, load: t.Load) -> tuple[_Key, Offset] | None:
         """The plane of an access, and where in it; None where it is not along rows of the innermost loop, or where conditions
@@ -363,6 +395,10 @@ class _Reader:
             index = in_skewed(index, self.bound.nest.loop_names, self.bound.skew)
         reached = domain.range_of(index)
         return reached is not None and reached[0] >= 0 and reached[1] < self.bound.array(load.array).shape[axis]
+
+
+def _all_stored(plane: Plane) -> Plane:
+    return replace(plane, readers=None)
 
 
 def _are_apart(one: _Key, other: _Key) -> bool:

@@ -52,6 +52,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
             lw_add_rows(&h_rows, row_from, row_until, 0, lanes, -1, 0);
             lw_add_rows(&h_rows, row_from, row_until, 0, lanes, 0, -1);
             lw_add_rows(&h_rows, row_from, row_until, 0, lanes, 0, 0);
+            lw_rows_before(&h_rows, row_from, 0, lanes);
             lw_make_squares_4(&h_rows);
             lw_no_rows(&h_own_rows);
             lw_add_rows(&h_own_rows, row_from, row_until, 0, lanes, 0, 0);
@@ -61,28 +62,38 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
         for (int lane = 0; lane < 80; ++lane) best_lanes[lane] = best;
         lw_copy_steps_4(h_steps + (-8 & 15) * 104 + 16, h_first, h_s0, 1, -8, -1, lanes, &h_rows, false, true);
         int64_t from = 0, until = 0; /* lanes at work */
+        /* The steps at which all lanes of a whole block are at work. */
+        const int64_t all_from = lanes == 64 ? row_from[79] + 63 : INT64_MAX;
+        const int64_t all_until = row_until[16];
         const int64_t last = row_until[lanes - 1 + 16] + lanes - 1;
         int64_t group = 0;
         for (; group < last; group += 8) {
             lw_copy_steps_4(h_steps + (group & 15) * 104 + 16, h_first, h_s0, 1, group, -1, lanes, &h_rows, false,
                     true);
-            const int64_t end = lw_min_i64(group + 8, last);
-            for (int64_t step = group; step < end; ++step) {
-                const int32_t *const h_2_ago = h_steps + ((step - 2) & 15) * 104 + 16;
-                const int32_t *const h_1_ago = h_steps + ((step - 1) & 15) * 104 + 16;
-                int32_t *const h_now = h_steps + (step & 15) * 104 + 16;
-                while (until < lanes && row_from[until + 16] + until <= step) ++until;
-                while (from < until && row_until[from + 16] + from <= step) ++from;
-                if (until - from == 64) {
+            if (group >= all_from && group + 8 <= all_until) {
+                for (int64_t step = group; step < group + 8; ++step) {
+                    const int32_t *const h_2_ago = h_steps + ((step - 2) & 15) * 104 + 16;
+                    const int32_t *const h_1_ago = h_steps + ((step - 1) & 15) * 104 + 16;
+                    int32_t *const h_now = h_steps + (step & 15) * 104 + 16;
                     #pragma omp simd
-                    for (int64_t lane = from; lane < from + 64; ++lane) {
+                    for (int64_t lane = 0; lane < 64; ++lane) {
                         const int64_t i = block + lane;
                         const int64_t j = begin + step - lane;
                         align_point(a, b, h_2_ago, h_1_ago, h_now, lane, match, mismatch, gap, &best_lanes[lane + 16],
                                 i, j);
                     }
+                    __asm__ volatile("" ::: "memory");
                 }
-                else {
+                until = 64;
+            }
+            else {
+                const int64_t end = lw_min_i64(group + 8, last);
+                for (int64_t step = group; step < end; ++step) {
+                    const int32_t *const h_2_ago = h_steps + ((step - 2) & 15) * 104 + 16;
+                    const int32_t *const h_1_ago = h_steps + ((step - 1) & 15) * 104 + 16;
+                    int32_t *const h_now = h_steps + (step & 15) * 104 + 16;
+                    while (until < lanes && row_from[until + 16] + until <= step) ++until;
+                    while (from < until && row_until[from + 16] + from <= step) ++from;
                     #pragma GCC ivdep
                     for (int64_t lane = from; lane < until; ++lane) {
                         const int64_t i = block + lane;
@@ -90,15 +101,15 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         align_point(a, b, h_2_ago, h_1_ago, h_now, lane, match, mismatch, gap, &best_lanes[lane + 16],
                                 i, j);
                     }
+                    __asm__ volatile("" ::: "memory");
                 }
-                __asm__ volatile("" ::: "memory");
             }
             lw_copy_steps_4(h_steps + (group & 15) * 104 + 16, h_first, h_s0, 1, group, 0, lanes, &h_own_rows, true,
-                    false);
+                    true);
         }
         for (int64_t left = group; left < last; left += 8)
             lw_copy_steps_4(h_steps + (left & 15) * 104 + 16, h_first, h_s0, 1, left, 0, lanes, &h_own_rows, true,
-                    false);
+                    true);
         for (int lane = 0; lane < 80; ++lane) best = lw_max_i32(best, best_lanes[lane]);
     }
     tile->accumulators[0].i = best;
