@@ -47,7 +47,9 @@ def numbers(node: Any) -> Iterator[float]:
         yield node
 
 
-@pytest.mark.parametrize("program", ["core.py", "forms.py", "calls.py", "scaling.py", "overlap.py", "programs.py"])
+@pytest.mark.parametrize(
+    "program", ["core.py", "forms.py", "alignment.py", "calls.py", "scaling.py", "overlap.py", "programs.py"]
+)
 def test_help(program: str) -> None:
     done = run(program, "--help")
     assert done.returncode == 0
