@@ -33,7 +33,16 @@ def scratch(shape: int | Sequence[int], dtype: npt.DTypeLike = np.float64) -> np
     runs on it as on any other. Its views and copies are no scratch arrays. A nest whose text says ``del h`` after its loops
     treats every array passed for h so.
     """
-    values = np.zeros(shape, dtype)
+    return _marked(np.zeros(shape, dtype))
+
+
+def copy_of(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A copy in the same order in memory, which is a scratch array if the other is."""
+    copy = np.array(values, copy=True, order="K")
+    return _marked(copy) if is_scratch(values) else copy
+
+
+def _marked(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     key = id(values)
     _known[key] = weakref.ref(values, lambda _: _known.pop(key, None))
     return values

@@ -66,6 +66,17 @@ def two_loops(h, out, x):
     del h
 
 
+@lw.nest
+def looked_up(h, a, b, score):
+    best = 0
+    for i in range(1, h.shape[0]):
+        for j in range(1, h.shape[1]):
+            h[i, j] = max(0, h[i - 1, j - 1] + score[a[i - 1], b[j - 1]], h[i - 1, j] - 1, h[i, j - 1] - 1)
+            best = max(best, h[i, j])
+    del h
+    return best
+
+
 def letters() -> tuple[Any, Any]:
     generator = np.random.default_rng(3)
     return generator.integers(0, 4, N - 1), generator.integers(0, 4, N - 1)
@@ -96,6 +107,22 @@ def test_only_what_other_blocks_read_is_stored() -> None:
     assert np.array_equal(kept, whole)
 
 
+def test_a_nest_that_may_raise_does_so_and_copies_nothing() -> None:
+    a, b = letters()
+    score = np.random.default_rng(2).integers(-3, 4, (4, 4)).astype(np.int32)
+    h = np.zeros((N, N), np.int32)
+    right = looked_up.python(h.copy(), a, b, score)
+    assert in_buffers(looked_up, h, a, b, score).results == {"best": right}
+    assert not h[1:64, 1:-1].any()
+    assert h[64].any()
+    a[100] = 4
+    for _ in range(2):
+        with pytest.raises(lw.RunError, match=r"test_scratch\.py:\d+"):
+            in_buffers(looked_up, h, a, b, score)
+    a[100] = 0
+    assert in_buffers(looked_up, h, a, b, score).results["best"] == looked_up.python(h * 0, a, b, score)
+
+
 def test_calls_on_scratch_arrays_are_not_like_others() -> None:
     a, b = letters()
     right = keeping.python(expected := np.zeros((N, N), np.int32), a, b)
@@ -116,6 +143,8 @@ def test_views_and_copies_are_arrays_like_any_other() -> None:
     assert scratch_arrays.is_scratch(values)
     for other in (values[:], values.copy(), values + 1, np.zeros(3)):
         assert not scratch_arrays.is_scratch(other)
+    assert scratch_arrays.is_scratch(scratch_arrays.copy_of(values))
+    assert not scratch_arrays.is_scratch(scratch_arrays.copy_of(np.zeros(3)))
     before = len(scratch_arrays._known)
     del values
     gc.collect()

@@ -38,6 +38,7 @@ from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.execute import Measure, Outcome, foreseen_run
 from lapwing.runtime.mpi import communicator
 from lapwing.runtime.tuning import Tuning, helper_cpus, place_of
+from lapwing.scratch_arrays import copy_of
 from lapwing.session.drawing import FEWEST_EVENTS, MOST_EVENTS, write_timeline
 from lapwing.session.first_rank import from_first, on_first
 from lapwing.session.numbers import json_number
@@ -318,7 +319,7 @@ class _Bench:
         self.runs_left -= 1
         if self.runs_left == 0:
             return self.arguments
-        copies = {name: np.array(self.arguments[name], copy=True, order="K") for name in self.bound.nest.written}
+        copies = {name: copy_of(self.arguments[name]) for name in self.bound.nest.written}
         return {**self.arguments, **copies}
 
     def run(self, position: int, report: Callable[[float], None], measure: Measure) -> tuple[Outcome, list[str]]:
