@@ -100,6 +100,14 @@ def test_forms(tmp_path: Path) -> None:
     assert all(map(math.isfinite, numbers(document["kernels"])))
 
 
+def test_alignment(tmp_path: Path) -> None:
+    document = quick("alignment.py", tmp_path)
+    assert [(case["nest"], case["size"]) for case in document["cases"]] == [("linear", 40), ("affine", 40)]
+    for case in document["cases"]:
+        assert list(case["figures"])[:3] == ["the plain loop in C", "all stored", "score alone"]
+    assert all(map(math.isfinite, numbers(document["cases"])))
+
+
 def test_another_tree_has_to_be_one(tmp_path: Path) -> None:
     done = run("forms.py", "--before", str(tmp_path))
     assert done.returncode == 2

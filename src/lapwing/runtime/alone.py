@@ -169,7 +169,7 @@ def run_alone_on_disk(
 
     There is something to compute.
     """
-    bound = replace(bound, dead=frozenset())  # everything is stored
+    bound = replace(bound, dead=frozenset()) if bound.dead else bound  # everything is stored
     runtime, library = native.serial_runtime(announce), tile_library(bound, plan.inner.form, announce)
     block = bound.domain.box[bound.nest.sweep_depth :]
     places: dict[str, LocalArray] = {}

@@ -165,7 +165,7 @@ def run_on_ranks(
     rank = comm.Get_rank()
     if bound.domain.is_empty:
         return idle_outcome(bound, plan)
-    if on_disk is not None:
+    if on_disk is not None and bound.dead:
         bound = replace(bound, dead=frozenset())  # everything is stored
     bound = skewed_nest(bound, plan.skew)
     measure = measure or Measure()
