@@ -380,9 +380,16 @@ LW_INLINE void LW_NAME(lw_copy_planes)(void *buffer, void *array, int64_t plane,
 /* Of lanes `low` to `high` those that lie between rows: `gap` ones from `first` on, and again after `every` lanes. */
 LW_INLINE void LW_NAME(lw_copy_idle)(void *to, const void *from, int64_t first, int64_t every, int64_t gap, int64_t low,
                                      int64_t high) {
-    for (; first < high; first += every)
-        for (int64_t lane = lw_max_i64(first, low); lane < lw_min_i64(first + gap, high); ++lane)
-            ((LW_ELEMENT *)to)[lane] = ((const LW_ELEMENT *)from)[lane];
+    const LW_ELEMENT *const source = from;
+    LW_ELEMENT *const target = to;
+    if (first + gap <= low) first += every;
+    for (; first < high; first += every) {
+        const int64_t end = lw_min_i64(first + gap, high);
+        for (int64_t lane = lw_max_i64(first, low); lane < end; ++lane) {
+            target[lane] = source[lane];
+            __asm__ volatile(""); /* one by one: they are too few for vectors */
+        }
+    }
 }
 
 #undef LW_OF_SIDE
