@@ -531,6 +531,63 @@ LW_INLINE void lw_exact_add(int64_t *sum, double x) {
     if (__builtin_expect(++sum[0] == (INT64_C(1) << 30), 0)) lw_exact_carry(sum);
 }
 
+/* Many terms at once: an error-free transformation by extraction (Rump, Ogita and Oishi, SIAM J. Sci. Comput. 31, 2008,
+ * algorithm 3.2). Where no term is larger than 2^e, adding 2^(e + 10) and taking it off again leaves the upper part of
+ * each, and so many upper parts have a sum without rounding; what is left of each term is exact, and 43 bits further
+ * down. Terms that have bits left after three rounds, or are not finite, are added one by one. */
+#ifdef __AVX512F__
+enum { LW_VECTOR = 8 };
+#elif defined(__AVX2__)
+enum { LW_VECTOR = 4 };
+#else
+enum { LW_VECTOR = 2 };
+#endif
+enum { LW_TERMS = 512, LW_ROUNDS = 3 };
+typedef double lw_terms __attribute__((vector_size(LW_VECTOR * 8)));
+typedef int64_t lw_bits __attribute__((vector_size(LW_VECTOR * 8)));
+
+/* terms: as many as count says, at most LW_TERMS, with room for LW_VECTOR more; they are overwritten. */
+static __attribute__((unused, noinline)) void lw_exact_add_all(int64_t *sum, double *terms, int64_t count) {
+    if (count == 0) return;
+    lw_terms rest, zero = {0};
+    memcpy(terms + count, &zero, sizeof zero);
+    lw_bits largest = {0};
+    for (int64_t k = 0; k < count; k += LW_VECTOR) {
+        lw_bits bits;
+        memcpy(&bits, terms + k, sizeof bits);
+        bits &= INT64_MAX;
+        const lw_bits more = bits > largest;
+        largest = (bits & more) | (largest & ~more);
+    }
+    int64_t most = 0;
+    for (int k = 0; k < LW_VECTOR; ++k) most = lw_max_i64(most, largest[k]);
+    int64_t exponent = (most >> 52) + 11; /* of what is added, which is larger than all the terms together */
+    if (exponent < 0x7fe && exponent > 2 * 53 + 64) {
+        for (int round = 0; round < LW_ROUNDS; ++round, exponent -= 43) {
+            const int64_t pattern = exponent << 52;
+            double scale;
+            memcpy(&scale, &pattern, sizeof scale);
+            lw_terms upper = {0};
+            lw_bits left = {0};
+            for (int64_t k = 0; k < count; k += LW_VECTOR) {
+                memcpy(&rest, terms + k, sizeof rest);
+                const lw_terms part = (scale + rest) - scale;
+                upper += part;
+                rest -= part;
+                memcpy(terms + k, &rest, sizeof rest);
+                left |= rest != 0;
+            }
+            double together = 0;
+            for (int k = 0; k < LW_VECTOR; ++k) together += upper[k];
+            lw_exact_add(sum, together);
+            int64_t any = 0;
+            for (int k = 0; k < LW_VECTOR; ++k) any |= left[k];
+            if (!any) return;
+        }
+    }
+    for (int64_t k = 0; k < count; ++k) lw_exact_add(sum, terms[k]);
+}
+
 /* A box of elements that lie one after the other in a buffer, as an array. */
 LW_INLINE lw_array lw_dense(const void *buffer, int64_t itemsize, int axes, const lw_box *box) {
     lw_array dense;
