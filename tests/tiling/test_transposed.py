@@ -104,7 +104,8 @@ def summed(u):
     for i in range(1, u.shape[0]):
         for j in range(1, u.shape[1]):
             u[i, j] = (0.5 * u[i - 1, j] + 0.25 * u[i, j - 1]) / 3
-            total += u[i, j]
+            if u[i, j] > 0:
+                total += u[i, j]
     return total
 
 

@@ -295,6 +295,7 @@ class CoalescedTileWriter(TransposedTileWriter):
         )
         lines.add(f"const int64_t {c.first} = lw_max_i64({c.starts}, {c.idle} - {c.length});")
         lines.add(f"const int64_t {c.until} = lw_min_i64({c.stops}, {c.idle});")
+        lines.add(f"if ({c.first} >= {c.until}) continue;")
         around = (self.around, f"{self.loop_bounds(self.around).low} + {c.current}")
         along = (w, f"{c.begin} + {c.step} - {c.current} * {c.pitch} - {c.lane}")
         self.lanes_at_work(lines, c, c.first, c.until, (around, (v, f"{c.block} + {c.lane}"), along), statement)

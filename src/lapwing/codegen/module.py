@@ -94,6 +94,7 @@ class ModuleWriter(StatementWriter):
             name, offset = self.accumulator(accumulator.name), offsets[accumulator.name]
             if accumulator.exact_sum:
                 yield f"int64_t *const {name} = &tile->accumulators[{offset}].i;"
+                yield from self.terms(accumulator)
             else:
                 c_type, field = C_TYPES[accumulator.dtype], _field(accumulator)
                 yield f"{c_type} {name} = ({c_type})tile->accumulators[{offset}].{field};"
@@ -125,10 +126,28 @@ class ModuleWriter(StatementWriter):
                 cast = "" if c_type in ("double", "int64_t") else f"({c_type})"
                 yield f"const {c_type} {self.scalar(name)} = {cast}tile->scalars[{position}].{field};"
 
+    def terms(self, accumulator: t.Accumulator) -> Iterator[str]:
+        """Declares room for terms of an exact sum, which are added many at once."""
+        terms, count = self.terms_names(accumulator)
+        yield f"double {terms}[LW_TERMS + LW_VECTOR];"
+        yield f"int64_t {count} = 0;"
+
+    def add_exactly(self, accumulator: t.Accumulator, value: str) -> str:
+        name, (terms, count) = self.accumulator(accumulator.name), self.terms_names(accumulator)
+        return f"lw_exact_put({name}, {terms}, {count}, {value});"
+
+    def terms_names(self, accumulator: t.Accumulator) -> tuple[str, str]:
+        """The C names of the terms of an exact sum that are not yet added, and of their number."""
+        name = self.accumulator(accumulator.name)
+        terms = self.names.get(("terms", accumulator.name), f"{name}_terms")
+        return terms, self.names.get(("count", accumulator.name), f"{name}_count")
+
     def write_back(self) -> Iterator[str]:
         offsets = self.accumulator_offsets()
         for accumulator in self.bound.body.accumulators:
-            if not accumulator.exact_sum:
+            if accumulator.exact_sum:
+                yield f"lw_exact_add_all({', '.join((self.accumulator(accumulator.name), *self.terms_names(accumulator)))});"
+            else:
                 offset, name = offsets[accumulator.name], self.accumulator(accumulator.name)
                 yield f"tile->accumulators[{offset}].{_field(accumulator)} = {name};"
         if self.bound.body.traps:
@@ -202,15 +221,22 @@ class ModuleWriter(StatementWriter):
             if mentions(body, name):
                 found.append((f"{C_TYPES[node.dtype]} {name}", name))
         for accumulator in self.bound.body.accumulators:
-            name = self.accumulator(accumulator.name)
-            c_type = "int64_t" if accumulator.exact_sum else C_TYPES[accumulator.dtype]
-            found.append((f"{c_type} *{name}", name if accumulator.exact_sum else f"&{name}"))
+            if accumulator.exact_sum:
+                found += self.sum_parameters(accumulator)
+            else:
+                name = self.accumulator(accumulator.name)
+                found.append((f"{C_TYPES[accumulator.dtype]} *{name}", f"&{name}"))
         if mentions(body, "trap"):
             found.append(("int64_t *trap", "&trap"))
         for loop in self.nest.loop_names:
             if mentions(body, self.index(loop)):
                 found.append((f"int64_t {self.index(loop)}", self.index(loop)))
         return found
+
+    def sum_parameters(self, accumulator: t.Accumulator) -> list[tuple[str, str]]:
+        """Of an exact sum, as parameters of the loop body's function and as arguments of its call."""
+        name, (terms, count) = self.accumulator(accumulator.name), self.terms_names(accumulator)
+        return [(f"int64_t *{name}", name), (f"double *{terms}", terms), (f"int64_t *{count}", f"&{count}")]
 
     def buffer_parameters(self) -> list[tuple[str, str]]:
         """Of what the loop body uses besides arrays: parameters of its function and arguments of the call."""

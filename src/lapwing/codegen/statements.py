@@ -216,10 +216,14 @@ class StatementWriter:
     def unused_locals(self) -> Iterator[str]:
         yield from self._unused(self.bound.body.statements, list(self.statements()))
 
+    def add_exactly(self, accumulator: t.Accumulator, value: str) -> str:
+        """Another term of an exact sum."""
+        raise NotImplementedError
+
     def accumulate(self, accumulator: t.Accumulator, target: str, value: str) -> str:
         """One update of the reduction kept in ``target``."""
         if accumulator.exact_sum:
-            return f"lw_exact_add({target}, {stripped(value)});"
+            return self.add_exactly(accumulator, stripped(value))
         if accumulator.operator in ("=", "set", "is set", "kind", "noted"):
             return f"{target} = {stripped(value)};"
         if accumulator.operator == "+":

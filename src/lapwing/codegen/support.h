@@ -588,6 +588,22 @@ static __attribute__((unused, noinline)) void lw_exact_add_all(int64_t *sum, dou
     for (int64_t k = 0; k < count; ++k) lw_exact_add(sum, terms[k]);
 }
 
+/* Keeps a term until there are so many that they are worth adding. */
+LW_INLINE void lw_exact_put(int64_t *sum, double *terms, int64_t *count, double x) {
+    terms[(*count)++] = x;
+    if (__builtin_expect(*count == LW_TERMS, 0)) {
+        lw_exact_add_all(sum, terms, LW_TERMS);
+        *count = 0;
+    }
+}
+
+/* Of so many terms that are kept as many as are left; it adds them where `more` might not have room. */
+LW_INLINE int64_t lw_exact_keep(int64_t *sum, double *terms, int64_t count, int64_t more) {
+    if (count + more <= LW_TERMS) return count;
+    lw_exact_add_all(sum, terms, count);
+    return 0;
+}
+
 /* A box of elements that lie one after the other in a buffer, as an array. */
 LW_INLINE lw_array lw_dense(const void *buffer, int64_t itemsize, int axes, const lw_box *box) {
     lw_array dense;

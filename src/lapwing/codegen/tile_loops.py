@@ -192,11 +192,8 @@ class TileWriter(FaceWriter):
     def vector_pragma(self) -> str:
         """Roots, divisions and small integers are worth vectorising whatever gcc's cost model says of strided rows."""
         body = self.bound.body
-        plain = (
-            body.is_straight
-            and (raises_alike(body) or self.form.transposed)
-            and not any(a.is_shared for a in body.accumulators)
-        )
+        apart = raises_alike(body) and not any(a.is_shared for a in body.accumulators)
+        plain = body.is_straight and (self.form.transposed or apart)
         stores = [s for s in body.simple if isinstance(s, t.TypedStore)]
         small = all(s.target.dtype in ("int64", "int32", "int16", "int8", "uint8") for s in stores)
         expensive = any(_is_expensive(statement.value) for statement in body.simple)

@@ -137,6 +137,18 @@ class TransposedTileWriter(TileWriter):
         lines.add(f"int64_t {c.traps}[{self.lanes + MARGIN}] = {{0}};")
         return self.point_call(private, f"{c.traps}[{plus(c.lane, MARGIN)}]")
 
+    def _first_term(self, accumulator: t.Accumulator) -> str:
+        """The C name of where a step's terms of an exact sum are kept, from lane 0 on."""
+        return self.names.get(("first term", accumulator.name), f"{self.accumulator(accumulator.name)}_first")
+
+    def sum_parameters(self, accumulator: t.Accumulator) -> list[tuple[str, str]]:
+        first, (terms, _) = self._first_term(accumulator), self.terms_names(accumulator)
+        return [(f"double *restrict {terms}", terms), (f"int64_t {first}", first)]
+
+    def add_exactly(self, accumulator: t.Accumulator, value: str) -> str:
+        terms, _ = self.terms_names(accumulator)
+        return f"{terms}[{self._first_term(accumulator)} + {self.pair_names().lane}] = {value};"
+
     def fold_point(self, lines: Lines, c: PairNames) -> None:
         """Brings together what the lanes have noted."""
         self.fold_private(lines, c, MARGIN)
@@ -178,11 +190,21 @@ class TransposedTileWriter(TileWriter):
         statement: str,
     ) -> None:
         """The points of a step in some of its lanes."""
+        sums = [a for a in self.bound.body.accumulators if a.exact_sum]
+        for accumulator in sums:
+            _, count = self.terms_names(accumulator)
+            lines.add(f"const int64_t {self._first_term(accumulator)} = {_difference(count, first)};")
         lines.add(pragma)
         lines.open(f"for (int64_t {c.lane} = {first}; {c.lane} < {beyond}; ++{c.lane}) {{")
         self.indices_of(lines, indices, statement)
         lines.add(statement)
         lines.close()
+        for accumulator in sums:
+            terms, count = self.terms_names(accumulator)
+            kept = f"{self.accumulator(accumulator.name)}, {terms}, {count}"
+            added = _difference(beyond, first)
+            added = f"({added})" if " " in added else added
+            lines.add(f"{count} = lw_exact_keep({kept} + {added}, {self.lanes + MARGIN});")
 
     def indices_at(self, c: PairNames, v: int, w: int) -> tuple[tuple[int, str], ...]:
         """The coordinates of a lane's point."""
@@ -237,6 +259,13 @@ class TransposedTileWriter(TileWriter):
             if isinstance(subscript, t.AffineSubscript) and name in subscript.affine.names:
                 return axis, subscript.affine
         raise AssertionError(f"no axis of {plane.array} along {name}")
+
+
+def _difference(end: str, start: str) -> str:
+    """The C text of what lies between two places, as short as can be."""
+    if start == "0":
+        return end
+    return end.removeprefix(f"{start} + ") if end.startswith(f"{start} + ") else f"{end} - {start}"
 
 
 def times(factor: str | int, text: str) -> str:

@@ -196,10 +196,18 @@ def _check_body(body: t.TypedBody) -> None:
     inner = [s for s in t.all_statements(body.statements) if isinstance(s, t.TypedFor | t.TypedWhile | t.TypedJump)]
     if inner:
         raise _Unfit("there are loops inside, or iterations that end early")
-    if any(a.is_shared for a in body.accumulators):
+    if any(a.is_shared and not (a.exact_sum and _is_summed_once(body, a)) for a in body.accumulators):
         raise _Unfit(
-            "a reduction is not that of each row by itself, as sums of floats and arguments of extrema are not"
+            "a reduction is not that of each row by itself, as arguments of extrema and sums of some iterations are not"
         )
+
+
+def _is_summed_once(body: t.TypedBody, accumulator: t.Accumulator) -> bool:
+    """Whether every iteration adds one term."""
+    added = [
+        s for s in t.all_statements(body.statements) if isinstance(s, t.TypedAccumulate) and s.name == accumulator.name
+    ]
+    return len(added) == 1 and any(s is added[0] for s in body.statements)
 
 
 class _Reader:

@@ -10,13 +10,13 @@
 #include "support.h"
 
 LW_INLINE void damped_point(double _Complex *restrict u, int64_t u_s0, const double *restrict f, int64_t f_s0,
-        double _Complex k, int64_t *power, int64_t i, int64_t j) {
+        double _Complex k, int64_t *power, double *power_terms, int64_t *power_count, int64_t i, int64_t j) {
     const double _Complex new = lw_quotient_c128((u[(i - 1) * u_s0 + j] + u[i * u_s0 + j - 1])
             + lw_product_c128(lw_c128(0.0, 0.5), lw_c128(f[i * f_s0 + j], 0.0)), lw_c128(4.0, 0.0) - lw_product_c128(k,
             lw_c128(1.0, 0.0) - lw_c128(0.0, 0.5)));
     u[i * u_s0 + j] = lw_select_c128(new != lw_c128(0.0, 0.0), lw_product_c128(new, lw_conjugate_c128(u[(i - 1) * u_s0
             + j])), k);
-    lw_exact_add(power, lw_square_f64(lw_modulus_c128(new)));
+    lw_exact_put(power, power_terms, power_count, lw_square_f64(lw_modulus_c128(new)));
 }
 
 void lw_tile_compute(lw_tile *tile, const lw_box *box) {
@@ -26,6 +26,8 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     const int64_t f_s0 = tile->arrays[1].stride[0];
     const double _Complex k = lw_c128(tile->scalars[2].f, tile->scalars[3].f);
     int64_t *const power = &tile->accumulators[0].i;
+    double power_terms[LW_TERMS + LW_VECTOR];
+    int64_t power_count = 0;
     const int64_t begin = box->lo[1], end = box->hi[1];
     if (begin >= end) return;
     const int64_t i_end = box->hi[0];
@@ -38,7 +40,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
             for (int64_t lane = lw_max_i64(0, step - end + 1); lane < lw_min_i64(lanes, step - begin + 1); ++lane) {
                 const int64_t i = block + lane;
                 const int64_t j = step - lane;
-                damped_point(u, u_s0, f, f_s0, k, power, i, j);
+                damped_point(u, u_s0, f, f_s0, k, power, power_terms, &power_count, i, j);
             }
             __asm__ volatile("" ::: "memory");
         }
@@ -47,7 +49,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
             for (int64_t lane = 0; lane < 16; ++lane) {
                 const int64_t i = block + lane;
                 const int64_t j = step - lane;
-                damped_point(u, u_s0, f, f_s0, k, power, i, j);
+                damped_point(u, u_s0, f, f_s0, k, power, power_terms, &power_count, i, j);
             }
             __asm__ volatile("" ::: "memory");
         }
@@ -55,11 +57,12 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
             for (int64_t lane = lw_max_i64(0, step - end + 1); lane < lw_min_i64(lanes, step - begin + 1); ++lane) {
                 const int64_t i = block + lane;
                 const int64_t j = step - lane;
-                damped_point(u, u_s0, f, f_s0, k, power, i, j);
+                damped_point(u, u_s0, f, f_s0, k, power, power_terms, &power_count, i, j);
             }
             __asm__ volatile("" ::: "memory");
         }
     }
+    lw_exact_add_all(power, power_terms, power_count);
 }
 
 static void copy_u(const lw_array *source, const lw_array *target, const lw_box *box) {

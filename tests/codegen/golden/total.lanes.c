@@ -8,16 +8,19 @@
 #include "lapwing.h"
 #include "support.h"
 
-LW_INLINE void total_point(double *restrict u, int64_t u_s0, int64_t *above, int64_t i, int64_t j) {
+LW_INLINE void total_point(double *restrict u, int64_t u_s0, int64_t *above, double *above_terms, int64_t *above_count,
+        int64_t i, int64_t j) {
     const double u_new = u[(i - 1) * u_s0 + j] * u[i * u_s0 + j - 1];
     u[i * u_s0 + j] = u_new;
-    lw_exact_add(above, u_new);
+    lw_exact_put(above, above_terms, above_count, u_new);
 }
 
 void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     double *restrict const u = tile->arrays[0].base;
     const int64_t u_s0 = tile->arrays[0].stride[0];
     int64_t *const above = &tile->accumulators[0].i;
+    double above_terms[LW_TERMS + LW_VECTOR];
+    int64_t above_count = 0;
     const int64_t begin = box->lo[1], end = box->hi[1];
     if (begin >= end) return;
     const int64_t i_end = box->hi[0];
@@ -30,7 +33,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
             for (int64_t lane = lw_max_i64(0, step - end + 1); lane < lw_min_i64(lanes, step - begin + 1); ++lane) {
                 const int64_t i = block + lane;
                 const int64_t j = step - lane;
-                total_point(u, u_s0, above, i, j);
+                total_point(u, u_s0, above, above_terms, &above_count, i, j);
             }
             __asm__ volatile("" ::: "memory");
         }
@@ -39,7 +42,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
             for (int64_t lane = 0; lane < 16; ++lane) {
                 const int64_t i = block + lane;
                 const int64_t j = step - lane;
-                total_point(u, u_s0, above, i, j);
+                total_point(u, u_s0, above, above_terms, &above_count, i, j);
             }
             __asm__ volatile("" ::: "memory");
         }
@@ -47,11 +50,12 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
             for (int64_t lane = lw_max_i64(0, step - end + 1); lane < lw_min_i64(lanes, step - begin + 1); ++lane) {
                 const int64_t i = block + lane;
                 const int64_t j = step - lane;
-                total_point(u, u_s0, above, i, j);
+                total_point(u, u_s0, above, above_terms, &above_count, i, j);
             }
             __asm__ volatile("" ::: "memory");
         }
     }
+    lw_exact_add_all(above, above_terms, above_count);
 }
 
 static void copy_u(const lw_array *source, const lw_array *target, const lw_box *box) {
