@@ -65,6 +65,7 @@ lapwing.overlap.languages.fortran
 lapwing.overlap.languages
 lapwing.overlap.dataflow
 lapwing.tiling
+lapwing.codegen.body
 lapwing.codegen
 lapwing.overlap.analysis.memory
 lapwing.overlap.emission
@@ -176,6 +177,7 @@ OF_THEIR_OWN = {
     "property/nests": "such nests, and the programs that run them",
     "property/programs": "random programs of several nests, random sequential regions",
     "property/simulated": "ranks that exchange messages in Python",
+    "property/tiles": "tiles in every inner form",
     "refusals": "what is refused of a nest, in which words, and that the advice helps",
     "overlap/corpus": "programs by the analysis they test",
     "overlap/harness": "compiling, running and comparing MPI programs",

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from lapwing.codegen.expression import C_TYPES
-from lapwing.codegen.names import Names, PairNames
-from lapwing.codegen.text import Lines, mentions, plus
+from lapwing.codegen.body.expression import C_TYPES
+from lapwing.codegen.body.names import Names, PairNames
+from lapwing.codegen.body.text import Lines, mentions, plus
 from lapwing.codegen.tile_loops import IN_ORDER
 from lapwing.codegen.transposed import Buffers
 from lapwing.codegen.transposed_loops import TransposedTileWriter, times

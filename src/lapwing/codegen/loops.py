@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from lapwing.affine.scanning import LoopBounds
+from lapwing.codegen.body.text import Lines, mentions
 from lapwing.codegen.bounds import tile_bounds
 from lapwing.codegen.module import ModuleWriter
-from lapwing.codegen.text import Lines, mentions
 
 
 class LoopWriter(ModuleWriter):

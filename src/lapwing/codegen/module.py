@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 
 from lapwing.affine.affine import Affine
-from lapwing.codegen.expression import C_TYPES, loop_variable, stripped
-from lapwing.codegen.statements import StatementWriter
-from lapwing.codegen.text import indented, mentions, wrapped
+from lapwing.codegen.body.expression import C_TYPES, loop_variable, stripped
+from lapwing.codegen.body.statements import StatementWriter
+from lapwing.codegen.body.text import indented, mentions, wrapped
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest

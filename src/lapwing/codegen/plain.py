@@ -6,8 +6,8 @@ code can be held against the Python function on a corner of the very same arrays
 
 from __future__ import annotations
 
+from lapwing.codegen.body.text import indented
 from lapwing.codegen.module import ModuleWriter
-from lapwing.codegen.text import indented
 from lapwing.loopnest.binding.bound_nest import BoundNest
 
 

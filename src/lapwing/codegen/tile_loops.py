@@ -16,10 +16,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
 from lapwing.affine.scanning import LoopBounds
-from lapwing.codegen.expression import C_TYPES
+from lapwing.codegen.body.expression import C_TYPES
+from lapwing.codegen.body.names import PairNames
+from lapwing.codegen.body.text import Lines, indented, mentions, plus, wrapped
 from lapwing.codegen.faces import FaceWriter
-from lapwing.codegen.names import PairNames
-from lapwing.codegen.text import Lines, indented, mentions, plus, wrapped
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.chains import shortened

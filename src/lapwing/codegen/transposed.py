@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from lapwing.codegen.expression import C_TYPES
-from lapwing.codegen.names import Names, PairNames
-from lapwing.codegen.text import plus, signed
+from lapwing.codegen.body.expression import C_TYPES
+from lapwing.codegen.body.names import Names, PairNames
+from lapwing.codegen.body.text import plus, signed
 from lapwing.loopnest.binding import typed as t
 from lapwing.tiling.transposed import (
     BUFFER_LANES,

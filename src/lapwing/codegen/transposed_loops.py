@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lapwing.affine.affine import Affine
-from lapwing.codegen.names import PairNames
-from lapwing.codegen.text import Lines, mentions, plus
+from lapwing.codegen.body.names import PairNames
+from lapwing.codegen.body.text import Lines, mentions, plus
 from lapwing.codegen.tile_loops import IN_ORDER, TileWriter
 from lapwing.codegen.transposed import Buffers
 from lapwing.loopnest.binding import typed as t

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from lapwing.affine.affine import Affine
-from lapwing.codegen.zeros import zero_taken
+from lapwing.codegen.body.zeros import zero_taken
 from lapwing.loopnest.binding import powers
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.promotion import CARRIED_LIMIT, PARTS, dtype_range, is_inexact

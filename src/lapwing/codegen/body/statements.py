@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lapwing.affine.affine import Affine
-from lapwing.codegen.expression import C_TYPES, SUFFIXES, Printer, stripped
-from lapwing.codegen.names import Names
-from lapwing.codegen.text import element, indented, mentions
+from lapwing.codegen.body.expression import C_TYPES, SUFFIXES, Printer, stripped
+from lapwing.codegen.body.names import Names
+from lapwing.codegen.body.text import element, indented, mentions
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
