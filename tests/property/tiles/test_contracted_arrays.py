@@ -29,7 +29,6 @@ from lapwing.tiling.inner import legal_forms
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 from lapwing.tiling.transposed import planes_of
 
-NESTS = Path(__file__).parent / "nests"
 BORDER = 3
 # Distances along i and j from an element to what is read for it, in the direction of the loops.
 BEFORE = [(0, 1), (0, 2), (1, 0), (1, 1), (2, 0), (1, 2), (3, 1), (1, -1), (2, -2)]
