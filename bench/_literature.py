@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -209,11 +209,18 @@ class Program:
         return Heaviest(name, sum(r.seconds for r in watched.regions.values()), *_kind(most.plan))
 
 
-def jitted(nest: lw.Nest) -> Callable[..., Any]:
-    """numba's function of the same text. The functions that it calls are compiled, too."""
+def jitted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """numba's function of the same text, and of the plain functions that it calls, which numba asks to be compiled, too."""
     import numba
 
-    return partial(numba.njit(nest.python))
+    names = set(function.__code__.co_names) - {function.__name__}
+    called = {n: v for n, v in function.__globals__.items() if n in names}
+    compiled = {n: jitted(v) for n, v in called.items() if isinstance(v, FunctionType)}
+    text = FunctionType(
+        function.__code__, {**function.__globals__, **compiled}, function.__name__, function.__defaults__
+    )
+    made: Callable[..., Any] = numba.njit(text)
+    return made
 
 
 def _kind(plan: Any) -> tuple[str, str]:

@@ -64,10 +64,12 @@ def measure(name: str, rounds: int, quick: bool) -> dict[str, Any]:
     start = time.perf_counter()
     own = program.called(program.nest)
     found["first_seconds"] = time.perf_counter() - start
-    function = jitted(program.nest)
+    function = jitted(program.nest.python)
     try:
         numbas = program.called(function)
-    except Exception as error:  # numba's own errors for what it cannot compile, and Python's for what its code then raises
+    except (
+        Exception
+    ) as error:  # numba's own errors for what it cannot compile, and Python's for what its code then raises
         found["numba_refuses"] = _shortened(str(error))
         return found
     found["same_bits"] = _are_same(own, numbas)
@@ -156,7 +158,9 @@ def show(document: dict[str, Any]) -> None:
         if "numba_refuses" in found:
             out.print(f"{found['program']}: numba cannot compile it as written: {found['numba_refuses']}", markup=False)
     _show_goals(out, timed)
-    out.print("Medians over the rounds with the range of the ratios, worst first; ratios are of times in the same round.")
+    out.print(
+        "Medians over the rounds with the range of the ratios, worst first; ratios are of times in the same round."
+    )
     out.print("*: numba's results differ, as those of x**2 taken for a product and of float sums do.", markup=False)
 
 

@@ -144,6 +144,7 @@ class Nest(PlannedNest):
             tuple(_region(region) for region in program.regions),
             tuple(f if isinstance(f, Nest) else Nest(f) for f in program.procedures.values()),
             tuple(SweepsCall(s, tuple(Nest(phase.function, phase) for phase in s.phases)) for s in program.sweeps),
+            tuple(Nest(w.outlined.source.function, w.outlined.source) for w in program.wholes),
         )
         self._take(None)
         self._program = found, Meanings(self.source)

@@ -62,7 +62,10 @@ class TileWriter(FaceWriter):
         text = call + "\n".join(lines.texts)
         invariants = list(self.invariants(text))
         declared = self.declarations(text + "\n".join(invariants))
-        for line in indented([*declared, *invariants, *lines.texts, *self.write_back()]):
+        # Where nothing else raises, arrays are worked on where they lie, and an error must find them as they were.
+        leave = ["if (trap != 0) {", "    tile->trap = trap;", "    return;", "}"]
+        early = leave if self.bound.body.traps and raises_alike(self.bound.body) else []
+        for line in indented([*declared, *invariants, *early, *lines.texts, *self.write_back()]):
             yield from wrapped(line)
         yield "}"
 
