@@ -179,7 +179,7 @@ class Program:
 
     def __init__(self, name: str, size: dict[str, Any]) -> None:
         self.nest: lw.Nest = programs(FAMILY_OF[name])[name]
-        self._made = self.nest.problem_function(**size)
+        self._made = self.nest.arguments(**self.nest.problem_function(**size))
         self.arguments = {n: v.copy() if isinstance(v, np.ndarray) else v for n, v in self._made.items()}
 
     def reset(self) -> None:

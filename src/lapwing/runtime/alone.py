@@ -79,7 +79,9 @@ class PreparedRun:
             places[array.name] = place
         self._runner = runner_of(tiled, plan, 0, library, places)
         self._options = native.Options(slice_seconds=1.0, sweeps_together=joined_sweeps(plan, self._runner))
-        self._runner.workspace.arrays.clear()
+        self._workspace = self._runner.workspace
+        self._workspace.arrays.clear()
+        self.scalars: Any = self._workspace.scalars  # native, in the order of ``bound.parameters``
         if copied_bytes > KEPT_BYTES:
             self._copies = dict.fromkeys(self._copies)
         self._in_place = tuple(k for k in range(len(arrays)) if k not in self._copies)
@@ -93,11 +95,6 @@ class PreparedRun:
         """Whether it is worth keeping."""
         return self._runner.program.bytes <= KEPT_BYTES
 
-    @property
-    def scalars(self) -> Any:
-        """The native scalars, in the order of ``bound.parameters``."""
-        return self._runner.workspace.scalars
-
     def run(self, arrays: Sequence[Array], addresses: Sequence[int]) -> dict[str, Any]:
         """Run on arrays whose first elements lie at the addresses; the reductions by name. Raises RunError."""
         places = self._load(arrays, addresses)
@@ -108,11 +105,11 @@ class PreparedRun:
             self._run()
         if self._written:
             self._store(arrays, places)
-        return self._reductions.merged([self._runner.workspace.words])
+        return self._reductions.merged([self._workspace.words])
 
     def _run(self) -> None:
         if self.seconds < REPORTED_SECONDS:
-            self._runner.workspace.reset()
+            self._workspace.reset()
             self._options.interrupts = self._may_last and ends_on_interrupt()
             status = self._bare_run()
             if status != native.DONE:
@@ -134,7 +131,7 @@ class PreparedRun:
         return self._reductions.merged([self._runner.workspace.words]), seconds, trace
 
     def _load(self, arrays: Sequence[Array], addresses: Sequence[int]) -> dict[int, LocalArray]:
-        workspace = self._runner.workspace
+        workspace = self._workspace
         for position in self._in_place:
             workspace.move(position, addresses[position])
         places = {}
