@@ -18,6 +18,7 @@ from dataclasses import fields, replace
 from lapwing.affine.scanning import LoopBounds
 from lapwing.codegen.expression import C_TYPES
 from lapwing.codegen.faces import FaceWriter
+from lapwing.codegen.if_conversion import without_branches
 from lapwing.codegen.names import PairNames
 from lapwing.codegen.text import Lines, indented, mentions, plus, wrapped
 from lapwing.loopnest.binding import typed as t
@@ -37,7 +38,10 @@ class TileWriter(FaceWriter):
 
     def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
         innermost = bound.nest.space_loops[form.order[-1]]
-        super().__init__(replace(bound, body=shortened(bound.body, innermost.name, innermost.step)), faces)
+        body = shortened(bound.body, innermost.name, innermost.step)
+        if form.lanes == 1 and form.independent:
+            body = without_branches(body)
+        super().__init__(replace(bound, body=body), faces)
         self.form, self.lanes = form, form.lanes
 
     @property
