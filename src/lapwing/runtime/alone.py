@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy.typing as npt
@@ -143,22 +143,27 @@ class PreparedRun:
             places[position] = place
         return places
 
-    @contextmanager
-    def _restored_on_error(self, arrays: Sequence[Array]) -> Iterator[None]:
-        """Elements that are written where they lie are as they were before, where the run raises."""
-        parts = [arrays[position][slices(box)] for position, boxes in self._saved.items() for box in boxes]
-        before = [part.copy() for part in parts]
-        try:
-            yield
-        except BaseException:
-            for part, values in zip(parts, before, strict=True):
-                part[...] = values
-            raise
+    def _restored_on_error(self, arrays: Sequence[Array]) -> AbstractContextManager[None]:
+        return restored_on_error(
+            arrays[position][slices(box)] for position, boxes in self._saved.items() for box in boxes
+        )
 
     def _store(self, arrays: Sequence[Array], places: Mapping[int, LocalArray]) -> None:
         for position, boxes in self._written.items():
             for box in boxes:
                 arrays[position][slices(box)] = places[position].view(box)
+
+
+@contextmanager
+def restored_on_error(parts: Iterable[Array]) -> Iterator[None]:
+    """Parts of arrays are as they were before, where what is done raises."""
+    saved = [(part, part.copy()) for part in parts]
+    try:
+        yield
+    except BaseException:
+        for part, values in saved:
+            part[...] = values
+        raise
 
 
 def run_alone(
