@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -159,6 +160,7 @@ SIZES: dict[str, dict[str, Any]] = {
 FAMILY_OF = {name: family for family in FAMILIES for name in programs(family)}
 
 INDEPENDENT, CHAINED, IN_ORDER, BY_PYTHON = "independent", "chained", "in order", "Python"
+WHOLE = "whole loop"
 _INDEPENDENT_RULE = "no dependence joins"  # planner.inner.choice_by_rule
 _IN_ORDER_TEXT = "loops in their own order"  # a plan of loops that are not cut into tiles
 
@@ -166,7 +168,7 @@ _IN_ORDER_TEXT = "loops in their own order"  # a plan of loops that are not cut 
 @dataclass(frozen=True)
 class Heaviest:
     """Of the region that takes the most time: its name, the share of a call that all regions take, what its innermost loop is
-    (one of the four above), its inner form and why."""
+    (one of those above), and its inner form."""
 
     region: str
     seconds: float
@@ -204,9 +206,38 @@ class Program:
             except lw.RefusedError as refused:  # as its call does
                 outcome = run(self.nest.in_order_instead(refused), self.arguments)
             return Heaviest(self.nest.name, outcome.seconds, *_kind(outcome.plan))
+        if (whole := self._in_whole_loops()) is not None:
+            return whole
         watched = self.nest.program.run(self.nest, self.arguments, 0)
         name, most = max(watched.regions.items(), key=lambda item: item[1].seconds)
         return Heaviest(name, sum(r.seconds for r in watched.regions.values()), *_kind(most.plan))
+
+    def _in_whole_loops(self) -> Heaviest | None:
+        """The same where the program runs loops with their regions as a whole; None where it does not."""
+        program = self.nest.program
+        assert program is not None
+        make, found = type(program)._whole, dict[str, float]()
+
+        def noted(number: int, nest: Any) -> Callable[..., Any]:
+            done, name = make(program, number, nest), program.wholes[number].name
+
+            def call(*values: Any) -> Any:
+                start = time.perf_counter()
+                returned = done(*values)
+                if returned is not None:
+                    found[name] = found.get(name, 0.0) + time.perf_counter() - start
+                return returned
+
+            return call
+
+        program._whole = noted  # type: ignore[method-assign]
+        try:
+            self.nest(*self.arguments.values())
+        finally:
+            del program._whole
+        if not found:
+            return None
+        return Heaviest(max(found, key=lambda name: found[name]), sum(found.values()), WHOLE, "plain")
 
 
 def jitted(function: Callable[..., Any]) -> Callable[..., Any]:

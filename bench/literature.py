@@ -23,6 +23,7 @@ from _report import console, machine, say, show_machine, spread, summary, table,
 ROUNDS, QUICK_ROUNDS = 7, 2
 # Calls until the inner forms have been measured: that happens once calls have taken half a second of the tile's time.
 SETTLED_SECONDS, FEWEST_CALLS = 1.5, 3
+OWN_ROUNDS = 3  # in which a program's regions are timed
 TURN_SECONDS, MOST_CALLS = 0.02, 20  # a turn has so many calls that it takes about so long, and is their median
 LIMIT, CHAINED_LIMIT = 1.05, 0.35  # of numba's time; the latter where a dependence is carried by the innermost loop
 
@@ -77,11 +78,10 @@ def measure(name: str, rounds: int, quick: bool) -> dict[str, Any]:
     contenders: dict[str, Callable[..., Any]] = {"lapwing": program.nest, "numba": function}
     calls = {who: 1 if quick else _calls_a_turn(program, function) for who, function in contenders.items()}
     times: dict[str, list[float]] = {who: [] for who in contenders}
-    regions = []
+    regions = [program.own_seconds() for _ in range(1 if quick else OWN_ROUNDS)]
     for number in range(rounds):
         for who in list(contenders)[:: 1 if number % 2 else -1]:
             times[who].append(turn(program, contenders[who], calls[who]))
-        regions.append(program.own_seconds())
     by_seconds = sorted(regions, key=lambda region: region.seconds)
     found |= {
         "seconds": times,
