@@ -208,6 +208,7 @@ class Program:
             return Heaviest(self.nest.name, outcome.seconds, *_kind(outcome.plan))
         if (whole := self._in_whole_loops()) is not None:
             return whole
+        self.reset()
         watched = self.nest.program.run(self.nest, self.arguments, 0)
         name, most = max(watched.regions.items(), key=lambda item: item[1].seconds)
         return Heaviest(name, sum(r.seconds for r in watched.regions.values()), *_kind(most.plan))
