@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from _report import compiler_name
 import lapwing as lw
 from lapwing.api.calls import run as api
 from lapwing.codegen.compilation.cache import build_shared_library
-from lapwing.codegen.compilation.toolchain import find_c_compiler
+from lapwing.codegen.compilation.toolchain import Compiler, find_c_compiler
 from lapwing.codegen.plain import plain_source
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.runtime.arrays.storage import LocalArray
@@ -56,33 +58,62 @@ def usual_gcc() -> str:
 def contenders(nest: lw.Nest, bound: BoundNest, arguments: Arguments, announce: native.Announce) -> list[Contender]:
     """All that can run here, each with a copy of the arrays."""
     found = [
-        _lapwing(nest, _copied(arguments)),
+        _tile(nest, _copied(arguments)),
+        _called(WHOLE_CALL, nest, bound, _copied(arguments)),
         _plain(f"{compiler_name()}, Lapwing's flags", native.TILE_FLAGS, True, bound, _copied(arguments), announce),
         _plain(usual_gcc(), USUAL_FLAGS, False, bound, _copied(arguments), announce),
     ]
+    if has_clang():
+        name = f"clang {' '.join(USUAL_FLAGS[:-1])}"
+        found.append(_plain(name, USUAL_FLAGS, False, bound, _copied(arguments), announce, _clang()))
     if has_numba():
-        found.append(_numba(nest, bound, _copied(arguments)))
+        found.append(_called("numba", _jitted(nest), bound, _copied(arguments)))
     return found
+
+
+def has_clang() -> bool:
+    return shutil.which("clang") is not None
+
+
+def _clang() -> Compiler:
+    path = shutil.which("clang")
+    assert path is not None
+    return Compiler((path,), f"clang at {Path(path).resolve()}")
 
 
 def has_numba() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
-def _lapwing(nest: lw.Nest, arguments: Arguments) -> Contender:
+def _tile(nest: lw.Nest, arguments: Arguments) -> Contender:
+    def call() -> Call:
+        outcome = api.run(nest, arguments)
+        return Call({TILE: outcome.seconds}, outcome.results)
+
+    return Contender(arguments, call)
+
+
+def _called(name: str, function: Callable[..., Any], bound: BoundNest, arguments: Arguments) -> Contender:
     def call() -> Call:
         start = time.perf_counter()
-        outcome = api.run(nest, arguments)
+        returned = function(**arguments)
         seconds = time.perf_counter() - start
-        return Call({TILE: outcome.seconds, WHOLE_CALL: seconds}, outcome.results)
+        values = returned if bound.nest.returns_tuple else (returned,) * len(bound.nest.returns)
+        return Call({name: seconds}, dict(zip(bound.nest.returns, values, strict=True)))
 
     return Contender(arguments, call)
 
 
 def _plain(
-    name: str, flags: tuple[str, ...], exact: bool, bound: BoundNest, arguments: Arguments, announce: native.Announce
+    name: str,
+    flags: tuple[str, ...],
+    exact: bool,
+    bound: BoundNest,
+    arguments: Arguments,
+    announce: native.Announce,
+    compiler: Compiler | None = None,
 ) -> Contender:
-    library = _plain_library(bound, flags, announce)
+    library = _plain_library(bound, flags, announce, compiler)
     arrays = {a.name: _where_it_lies(bound, a.name, arguments) for a in bound.arrays}
     workspace = Workspace(bound, library, arrays)
 
@@ -96,7 +127,9 @@ def _plain(
     return Contender(arguments, call, exact)
 
 
-def _plain_library(bound: BoundNest, flags: tuple[str, ...], announce: native.Announce) -> ctypes.CDLL:
+def _plain_library(
+    bound: BoundNest, flags: tuple[str, ...], announce: native.Announce, compiler: Compiler | None
+) -> ctypes.CDLL:
     if flags == native.TILE_FLAGS:
         return native.build_plain(plain_source(bound), announce)
     source = plain_source(bound)
@@ -104,7 +137,7 @@ def _plain_library(bound: BoundNest, flags: tuple[str, ...], announce: native.An
         name="bench-plain",
         sources={"plain.c": source, **native.headers_of(source)},
         main=["plain.c"],
-        compiler=find_c_compiler(),
+        compiler=compiler or find_c_compiler(),
         flags=flags,
         announce=announce,
     )
@@ -114,19 +147,6 @@ def _plain_library(bound: BoundNest, flags: tuple[str, ...], announce: native.An
 def _where_it_lies(bound: BoundNest, name: str, arguments: Arguments) -> LocalArray:
     array = bound.array(name)
     return LocalArray(array, tuple((0, extent) for extent in array.shape), arguments[name])
-
-
-def _numba(nest: lw.Nest, bound: BoundNest, arguments: Arguments) -> Contender:
-    function = _jitted(nest)
-
-    def call() -> Call:
-        start = time.perf_counter()
-        returned = function(**arguments)
-        seconds = time.perf_counter() - start
-        values = returned if bound.nest.returns_tuple else (returned,) * len(bound.nest.returns)
-        return Call({"numba": seconds}, dict(zip(bound.nest.returns, values, strict=True)))
-
-    return Contender(arguments, call)
 
 
 @cache

@@ -6,6 +6,7 @@ import importlib
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -48,10 +49,10 @@ def numbers(node: Any) -> Iterator[float]:
 
 
 @pytest.mark.parametrize(
-    "program", ["core.py", "forms.py", "alignment.py", "calls.py", "scaling.py", "overlap.py", "programs.py"]
+    "program", ["kernels", "literature", "forms", "alignment", "calls", "scaling", "overlap", "programs"]
 )
 def test_help(program: str) -> None:
-    done = run(program, "--help")
+    done = run(f"{program}.py", "--help")
     assert done.returncode == 0
     assert "--json" in done.stdout
 
@@ -108,18 +109,37 @@ def test_alignment(tmp_path: Path) -> None:
     assert all(map(math.isfinite, numbers(document["cases"])))
 
 
+def test_literature(tmp_path: Path) -> None:
+    pytest.importorskip("numba")
+    document = quick("literature.py", tmp_path, "--program", "edit_distance_table", "--program", "levenshtein")
+    table, refused = document["programs"]
+    assert table["same_bits"]
+    assert table["heaviest"]["kind"] == "chained"
+    assert all(len(seconds) == 2 for seconds in table["seconds"].values())
+    assert "numba_refuses" in refused
+
+
+def test_every_program_of_the_literature_has_a_size() -> None:
+    sizes = (BENCH / "_literature.py").read_text(encoding="utf-8")
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (BENCH.parent / "tests" / "literature").glob("*.py"))
+    names = re.findall(r"^@lw\.nest\ndef (\w+)\(", text, re.MULTILINE)
+    assert len(names) > 100
+    assert [name for name in names if f'"{name}": {{' not in sizes] == []
+
+
 def test_another_tree_has_to_be_one(tmp_path: Path) -> None:
     done = run("forms.py", "--before", str(tmp_path))
     assert done.returncode == 2
     assert "holds no src/lapwing" in done.stderr
 
 
-def test_core(tmp_path: Path) -> None:
-    document = quick("core.py", tmp_path, "--nest", "sor3d", "--nest", "smith_waterman")
+def test_kernels(tmp_path: Path) -> None:
+    document = quick("kernels.py", tmp_path, "--nest", "sor3d", "--nest", "smith_waterman")
     assert [(c["nest"], c["size"]) for c in document["cases"]] == [
         (nest, size) for nest in ("sor3d", "smith_waterman") for size in ("L2-resident", "beyond the cache")
     ]
     for case in document["cases"]:
+        assert case["memory_ns"] > 0
         measured = {f["name"]: f for f in case["figures"] if not f["quoted"]}
         assert list(measured)[:2] == ["Lapwing, tile", "Lapwing, whole call"]
         assert len(measured) >= 4

@@ -144,6 +144,7 @@ class Nest(PlannedNest):
             tuple(_region(region) for region in program.regions),
             tuple(f if isinstance(f, Nest) else Nest(f) for f in program.procedures.values()),
             tuple(SweepsCall(s, tuple(Nest(phase.function, phase) for phase in s.phases)) for s in program.sweeps),
+            tuple(Nest(w.outlined.source.function, w.outlined.source) for w in program.wholes),
         )
         self._take(None)
         self._program = found, Meanings(self.source)
@@ -381,8 +382,13 @@ class Nest(PlannedNest):
         A program returns what its function returns, and raises what that raises, too; arrays are then as they were before the
         region that failed, or, where that was left to Python because a call takes longer, as Python leaves them.
         """
+        origin = self._origin
+        if not kwargs and (parsed := origin._parsed) is not None and parsed[1].hold:
+            found = origin._dispatcher.again(self, args)
+            if found is not None:
+                return parsed[0].nest.returned(found)
         returned = self._called(args, kwargs)
-        if (known := self._origin._known) is not None:
+        if (known := origin._known) is not None:
             known.note(args)
         return returned
 

@@ -18,7 +18,7 @@ from lapwing.api.program_on_ranks import MakeCall, run_on_ranks
 from lapwing.api.program_plan import PlanRegion, ProgramPlan, interpreted_texts, plan_program
 from lapwing.api.program_run import ProgramOutcome, Report, WatchedCalls
 from lapwing.api.sweeps import SweepsCall
-from lapwing.errors import RefusedError
+from lapwing.errors import RefusedError, RunError
 from lapwing.loopnest.binding.bound_nest import global_values
 from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.source import call_by_name
@@ -64,12 +64,14 @@ def _check_deleted(nest: PlannedNest, deleted: Collection[str], arguments: Mappi
 
 @dataclass(eq=False)
 class ProgramOfNests:
-    """nests: its regions, each a nest of its own, without choices."""
+    """nests: its regions, each a nest of its own, without choices. wholes: as nests, the loops that may be compiled with
+    the regions in them."""
 
     program: Program
     nests: tuple[Any, ...]
     procedures: tuple[Any, ...]
     sweeps: tuple[SweepsCall, ...] = ()
+    wholes: tuple[Any, ...] = ()
     _told: bool = False
 
     def __call__(self, nest: PlannedNest, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -105,11 +107,28 @@ class ProgramOfNests:
         sweeps = [loop.alone(nest, watched) for loop in self.sweeps]
         calls = regions if watched is None else [_by_name(region, make) for region in regions]
         follow = partial(followed, label=nest.name)
-        driver = self.program.driver(calls, procedures, sweeps, follow, shortens=watched is None)
+        wholes = None if watched is not None else [self._whole(k, nest) for k in range(len(self.wholes))]
+        driver = self.program.driver(calls, procedures, sweeps, follow, wholes)
         with wanted():
             returned = call_by_name(driver, given, nest.python)
         wrapped = {id(given[n]): v for n, v in arguments.items() if isinstance(v, DistributedArray)}
         return _as_passed(returned, wrapped) if wrapped else returned
+
+    def _whole(self, number: int, nest: PlannedNest) -> Callable[..., Any]:
+        """What is called in the place of a loop with its regions: gives the values of its outputs, or None where it has done
+        nothing, so that the loop says what is wrong."""
+        if any(choice is not None for choice in (nest.engine, nest.tile, nest.grid)):
+            return lambda *values: None  # those are choices for regions that are cut into tiles
+        whole, outputs = self.wholes[number].like(nest), self.program.wholes[number].outlined.outputs
+
+        def done(*values: Any) -> Any:
+            try:
+                returned = whole(*values)
+            except (RefusedError, RunError):
+                return None
+            return (returned,) if len(outputs) == 1 else returned if outputs else ()
+
+        return done
 
     def plan(
         self, nest: PlannedNest, arguments: Mapping[str, Any], ranks: int, plan_region: PlanRegion | None = None

@@ -75,11 +75,11 @@ class SweepsCall:
     ) -> list[PhasedPlan] | None:
         """The plans to be carried out one after the other; None where the phases do not fit these arguments, or are faster one by
         one. Collective over comm, None for this process alone."""
+        if comm is None and not self.sweeps.is_loop:
+            return None  # there is nobody to wait for between one nest and the next
         arrays = [v for v in arguments.values() if is_plain(v) or isinstance(v, DistributedArray)]
         if any(_have_common_elements(one, other) for one, other in itertools.combinations(arrays, 2)):
             return None
-        if comm is None and not self.sweeps.is_loop:
-            return None  # there is nobody to wait for between one nest and the next
         return self._in_turn(arguments, over, lambda given, phases: self._plan(given, phases, comm, wishes))
 
     def expected_runs(

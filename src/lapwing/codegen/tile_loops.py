@@ -13,10 +13,13 @@ the layout of arrays are as ever.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
+from functools import cached_property
 
 from lapwing.affine.scanning import LoopBounds
 from lapwing.codegen.body.expression import C_TYPES
+from lapwing.codegen.body.if_conversion import without_branches
 from lapwing.codegen.body.names import PairNames
 from lapwing.codegen.body.text import Lines, indented, mentions, plus, wrapped
 from lapwing.codegen.faces import FaceWriter
@@ -25,7 +28,7 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.chains import shortened
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
-from lapwing.tiling.invariants import raises_alike
+from lapwing.tiling.invariants import is_invariant, raises_alike
 
 # "ivdep" and "omp simd" free the iterations of one loop from each other, not those of the loop around it. Compilers have
 # got that wrong; nothing moves across this line.
@@ -37,7 +40,10 @@ class TileWriter(FaceWriter):
 
     def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
         innermost = bound.nest.space_loops[form.order[-1]]
-        super().__init__(replace(bound, body=shortened(bound.body, innermost.name, innermost.step)), faces)
+        body = shortened(bound.body, innermost.name, innermost.step)
+        if form.lanes == 1 and form.independent:
+            body = without_branches(body)
+        super().__init__(replace(bound, body=body), faces)
         self.form, self.lanes = form, form.lanes
 
     @property
@@ -51,6 +57,9 @@ class TileWriter(FaceWriter):
 
     def source(self) -> str:
         lines = [*self.heading("One tile."), *self.headers(), "", *self.invariant_functions(), *self.point_function()]
+        if self._wraps:
+            with self._where_nothing_wraps():
+                lines += ["", *self.point_function()]
         lines += ["", *self._compute(), "", *self.face_functions()]
         return "\n".join(lines) + "\n"
 
@@ -62,7 +71,10 @@ class TileWriter(FaceWriter):
         text = call + "\n".join(lines.texts)
         invariants = list(self.invariants(text))
         declared = self.declarations(text + "\n".join(invariants))
-        for line in indented([*declared, *invariants, *lines.texts, *self.write_back()]):
+        # Where nothing else raises, arrays are worked on where they lie, and an error must find them as they were.
+        leave = ["if (trap != 0) {", "    tile->trap = trap;", "    return;", "}"]
+        early = leave if self.bound.body.traps and raises_alike(self.bound.body) else []
+        for line in indented([*declared, *invariants, *early, *lines.texts, *self.write_back()]):
             yield from wrapped(line)
         yield "}"
 
@@ -76,9 +88,13 @@ class TileWriter(FaceWriter):
         if self.lanes > 1:
             self.pair(lines, order[-2], innermost, call, is_inside=bool(outer))
         else:
-            self.open_loop(lines, innermost, "#pragma GCC ivdep" if self.form.independent else "")
-            lines.add(call)
-            lines.close()
+            pragma = "#pragma GCC ivdep" if self.form.independent else ""
+            if self._wraps:
+                self._split_loop(lines, innermost, call, pragma)
+            else:
+                self.open_loop(lines, innermost, pragma)
+                lines.add(call)
+                lines.close()
             if self.form.independent and outer:
                 lines.add(IN_ORDER)
         lines.close_all()
@@ -87,6 +103,66 @@ class TileWriter(FaceWriter):
         """The loops around the innermost one, or around the pair of lanes."""
         order = [self.nest.sweep_depth + k for k in self.form.order]
         return order[: -2 if self.lanes > 1 else -1]
+
+    # -- indices that wrap -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _wraps(self) -> dict[t.Operation | t.LookupSubscript, tuple[int, t.Typed | None]]:
+        """What comes back at the other end of an array along the innermost loop, ``u[(i + 1) % n]`` and ``u[i - 1]``: how far it
+        is from the loop's index, and n."""
+        loop = self.nest.space_loops[self.form.order[-1]]
+        if self.lanes > 1 or loop.step != 1 or self.bound.skew is not None:
+            return {}
+        found: dict[t.Operation | t.LookupSubscript, tuple[int, t.Typed | None]] = {}
+        values = (v for s in t.all_statements(self.bound.body.statements) for v in t.own_values(s))
+        for node in (node for value in values for node in t.walk(value)):
+            match node:
+                case t.Operation(operator="wrap", operands=(index, count)):
+                    apart = _apart(index, loop.name)
+                    if apart is not None and is_invariant(count):
+                        found[node] = apart, count
+                case t.Load(subscripts=subscripts):
+                    for s in subscripts:
+                        if isinstance(s, t.LookupSubscript) and s.counts_from_end and s.trap is None:
+                            apart = _apart(s.index, loop.name)
+                            if apart is not None:
+                                found[s] = apart, None
+        return found
+
+    @contextmanager
+    def _where_nothing_wraps(self) -> Iterator[None]:
+        """What is written is for iterations in which nothing wraps."""
+        self.printer.inside = frozenset(self._wraps)
+        try:
+            yield
+        finally:
+            self.printer.inside = frozenset()
+
+    def _point(self) -> str:
+        if self.printer.inside:
+            return self.names.get("point inside", f"{super()._point()}_inside")
+        return super()._point()
+
+    def _split_loop(self, lines: Lines, k: int, call: str, pragma: str) -> None:
+        """The innermost loop in three parts (index set splitting): in the middle one nothing wraps, and vectors can be
+        loaded."""
+        x, low = self.coordinate(self.nest.loops[k].name), self.loop_bounds(k).low
+        end = self.loop_end(lines, k)
+        first, last = (self.names.get((part, k), f"{x}_{part}") for part in ("first", "last"))
+        begin = max(0, *(-apart for apart, _ in self._wraps.values()))
+        ends = {f"{self.printer.print(n)} - {max(0, apart)}" for apart, n in self._wraps.values() if n is not None}
+        high = end
+        for text in sorted(ends):
+            high = f"lw_min_i64({high}, {text})"
+        lines.add(f"const int64_t {first} = lw_min_i64({end}, lw_max_i64({low}, {begin}));")
+        lines.add(f"const int64_t {last} = lw_max_i64({first}, {high});")
+        with self._where_nothing_wraps():
+            inside = self.point_call()
+        for head, start, stop, what in (("", low, first, call), (pragma, first, last, inside), ("", last, end, call)):
+            lines.add(*([head] if head else []))
+            lines.open(f"for (int64_t {x} = {start}; {x} < {stop}; ++{x}) {{")
+            lines.add(what)
+            lines.close()
 
     def pair(self, lines: Lines, v: int, w: int, call: str, is_inside: bool) -> None:
         """The two innermost loops as a block of rows, each one step behind the row above.
@@ -210,3 +286,15 @@ def _is_expensive(node: t.Typed) -> bool:
 
 def _varies(node: t.Typed) -> bool:
     return any(isinstance(part, t.Load | t.Local | t.Index) for part in t.walk(node))
+
+
+def _apart(index: t.Typed, loop: str) -> int | None:
+    """How far an index is from that of a loop; None where that is not a constant."""
+    match index:
+        case t.Index(name=name) if name == loop:
+            return 0
+        case t.Operation(operator="+" | "-" as sign, operands=(t.Index(name=name), t.Literal(value=int(value)))) if (
+            name == loop
+        ):
+            return value if sign == "+" else -value
+    return None

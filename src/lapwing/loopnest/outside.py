@@ -27,6 +27,13 @@ class Outside:
         self._globals = function.__globals__
         self._places = [(name, cells.get(name), ALWAYS_KNOWN.get(name)) for name in names]
 
+    def places(self) -> list[tuple[dict[str, Any], str, Any]] | None:
+        """Where all names are looked up: globals, the name, and what is known where it is not there; None where some are in a
+        closure."""
+        if any(cell is not None for _, cell, _ in self._places):
+            return None
+        return [(self._globals, name, known) for name, _, known in self._places]
+
     def values(self) -> list[Any]:
         return [
             self._globals.get(name, known) if cell is None else _content(cell) for name, cell, known in self._places
@@ -55,12 +62,20 @@ class Meanings:
             self._parts.append(_Named(helper, [*_paths(tree), *_names(tree), *rows]))
         self._helpers = [helper for helper, _ in inlined.helpers]
         self._values = self._now()
+        alone = None if self._helpers else self._parts[0].places()
+        self._places = None if alone is None else list(zip(alone, self._values, strict=True))
 
     @property
     def hold(self) -> bool:
         """Whether the names still stand for the same."""
+        if self._places is not None:  # that is quick: it is asked in every call
+            for (found, name, known), value in self._places:
+                if found.get(name, known) is not value:
+                    break
+            else:
+                return True
         now = self._now()
-        if all(map(operator.is_, self._values, now)):  # that is quick: it is asked in every call
+        if all(map(operator.is_, self._values, now)):
             return True
         return all(map(_is_equal, self._values, now))
 
@@ -79,6 +94,10 @@ class _Named:
         paths = [path for path in dict.fromkeys(paths) if path[0] not in parameters]
         self._outside = Outside(function, [name for name, *_ in paths])
         self._attributes = [(k, attributes) for k, (_, *attributes) in enumerate(paths) if attributes]
+
+    def places(self) -> list[tuple[dict[str, Any], str, Any]] | None:
+        """Where the names are looked up: globals, the name, and what is known where it is not there; None where it takes more."""
+        return None if self._attributes else self._outside.places()
 
     def values(self) -> list[Any]:
         values = self._outside.values()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -30,6 +31,7 @@ from lapwing.runtime.execute import (
 )
 from lapwing.runtime.mpi.interrupt import ends_on_interrupt
 from lapwing.runtime.workspace import Reductions
+from lapwing.tiling.invariants import raises_alike
 from lapwing.tiling.skewing import skewed_nest
 from lapwing.trace.events import RankTrace
 
@@ -42,9 +44,9 @@ REPORTED_SECONDS = 0.05  # runs shorter than this have no progress to report
 class PreparedRun:
     """A nest ready to run in this process on arrays of one layout, as often as wanted but once at a time.
 
-    Arrays are worked on where they lie if their layout is a good one for the tile's inner form and nothing in the loop can
-    raise; else in a padded copy that is stored back at the end, so that an error leaves them as they were. No array is kept
-    between runs.
+    Arrays are worked on where they lie if their layout is a good one for the tile's inner form, else in a padded copy that is
+    stored back at the end. An error leaves them as they were: elements that a loop may have written when it raises are saved
+    before. No array is kept between runs.
     """
 
     def __init__(self, bound: BoundNest, plan: Plan, arrays: Sequence[Array], announce: native.Announce) -> None:
@@ -58,22 +60,29 @@ class PreparedRun:
         places: dict[str, LocalArray] = {}
         self._copies: dict[int, LocalArray | None] = {}  # by position; None where memory is taken for every run
         self._boxes: dict[int, Box] = {}
-        self._written: dict[int, list[Box]] = {}
+        self._written: dict[int, list[Box]] = {}  # of those that are copied
+        self._saved: dict[int, list[Box]] = {}  # of those that are not
+        # What all iterations evaluate alike raises before the first of them has stored anything.
+        may_raise = not raises_alike(bound.body)
         copied_bytes = 0
         for position, (array, values) in enumerate(zip(bound.arrays, arrays, strict=True)):
             place = attach(array, values)
             written = array.name in bound.nest.written
-            restored = written and bound.body.traps and array.name not in bound.dead
-            if place is None or restored or (has_lanes and is_crowded(place)):
+            boxes = written_boxes(bound, array.name, block) if written else []
+            if place is None or (has_lanes and is_crowded(place)):
                 place = allocate(array, needed_box(bound, array.name, block))
                 self._copies[position], self._boxes[position] = place, place.box
                 copied_bytes += place.values.nbytes
                 if written and array.name not in bound.dead:
-                    self._written[position] = written_boxes(bound, array.name, block)
+                    self._written[position] = boxes
+            elif written and may_raise and array.name not in bound.dead:
+                self._saved[position] = boxes
             places[array.name] = place
         self._runner = runner_of(tiled, plan, 0, library, places)
         self._options = native.Options(slice_seconds=1.0, sweeps_together=joined_sweeps(plan, self._runner))
-        self._runner.workspace.arrays.clear()
+        self._workspace = self._runner.workspace
+        self._workspace.arrays.clear()
+        self.scalars: Any = self._workspace.scalars  # native, in the order of ``bound.parameters``
         if copied_bytes > KEPT_BYTES:
             self._copies = dict.fromkeys(self._copies)
         self._in_place = tuple(k for k in range(len(arrays)) if k not in self._copies)
@@ -87,17 +96,21 @@ class PreparedRun:
         """Whether it is worth keeping."""
         return self._runner.program.bytes <= KEPT_BYTES
 
-    @property
-    def scalars(self) -> Any:
-        """The native scalars, in the order of ``bound.parameters``."""
-        return self._runner.workspace.scalars
-
     def run(self, arrays: Sequence[Array], addresses: Sequence[int]) -> dict[str, Any]:
         """Run on arrays whose first elements lie at the addresses; the reductions by name. Raises RunError."""
         places = self._load(arrays, addresses)
-        workspace = self._runner.workspace
+        if self._saved:
+            with self._restored_on_error(arrays):
+                self._run()
+        else:
+            self._run()
+        if self._written:
+            self._store(arrays, places)
+        return self._reductions.merged([self._workspace.words])
+
+    def _run(self) -> None:
         if self.seconds < REPORTED_SECONDS:
-            workspace.reset()
+            self._workspace.reset()
             self._options.interrupts = self._may_last and ends_on_interrupt()
             status = self._bare_run()
             if status != native.DONE:
@@ -105,9 +118,6 @@ class PreparedRun:
             self.seconds = self._times.total
         else:
             self.seconds = self._runner.run(self._runtime, self._options, None, 0).times["total"]
-        if self._written:
-            self._store(arrays, places)
-        return self._reductions.merged([workspace.words])
 
     def run_observed(
         self, arrays: Sequence[Array], report: Report | None, events: int
@@ -115,13 +125,14 @@ class PreparedRun:
         """Run and watch it: the reductions by name, seconds, and what was done when. Raises RunError."""
         places = self._load(arrays, [values.ctypes.data for values in arrays])
         start = time.perf_counter()
-        trace = self._runner.run(self._runtime, self._options, report, events)
+        with self._restored_on_error(arrays):
+            trace = self._runner.run(self._runtime, self._options, report, events)
         seconds = time.perf_counter() - start
         self._store(arrays, places)
         return self._reductions.merged([self._runner.workspace.words]), seconds, trace
 
     def _load(self, arrays: Sequence[Array], addresses: Sequence[int]) -> dict[int, LocalArray]:
-        workspace = self._runner.workspace
+        workspace = self._workspace
         for position in self._in_place:
             workspace.move(position, addresses[position])
         places = {}
@@ -133,10 +144,27 @@ class PreparedRun:
             places[position] = place
         return places
 
+    def _restored_on_error(self, arrays: Sequence[Array]) -> AbstractContextManager[None]:
+        return restored_on_error(
+            arrays[position][slices(box)] for position, boxes in self._saved.items() for box in boxes
+        )
+
     def _store(self, arrays: Sequence[Array], places: Mapping[int, LocalArray]) -> None:
         for position, boxes in self._written.items():
             for box in boxes:
                 arrays[position][slices(box)] = places[position].view(box)
+
+
+@contextmanager
+def restored_on_error(parts: Iterable[Array]) -> Iterator[None]:
+    """Parts of arrays are as they were before, where what is done raises."""
+    saved = [(part, part.copy()) for part in parts]
+    try:
+        yield
+    except BaseException:
+        for part, values in saved:
+            part[...] = values
+        raise
 
 
 def run_alone(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy.typing as npt
 
 from lapwing.planner.phased import PhasedPlan
-from lapwing.runtime.alone import KEPT_BYTES, REPORTED_SECONDS
+from lapwing.runtime.alone import KEPT_BYTES, REPORTED_SECONDS, restored_on_error
 from lapwing.runtime.arrays.storage import LocalArray, allocate, attach, is_crowded
 from lapwing.runtime.arrays.transfer import slices
 from lapwing.runtime.binding import native
@@ -25,8 +26,9 @@ Array = npt.NDArray[Any]
 class PreparedPhases:
     """A plan for one rank, ready to run in this process on arrays of one layout, as often as wanted but once at a time.
 
-    Arrays are worked on where they lie if their layout is a good one for the tiles and no loop can raise; else in a padded copy
-    that is stored back at the end, so that an error leaves them as they were. No array is kept between runs.
+    Arrays are worked on where they lie if their layout is a good one for the tiles, else in a padded copy that is stored back at
+    the end. An error leaves them as they were: where a loop can raise, elements that are written are saved before. No array is
+    kept between runs.
     """
 
     def __init__(self, plan: PhasedPlan, arrays: Mapping[str, Array], announce: native.Announce) -> None:
@@ -39,16 +41,20 @@ class PreparedPhases:
         places: dict[str, LocalArray] = {}
         self._copies: dict[str, LocalArray | None] = {}  # None where memory is taken for every run
         self._boxes: dict[str, Box] = {}
-        self._stored: dict[str, list[Box]] = {}
+        self._stored: dict[str, list[Box]] = {}  # of those that are copied
+        self._saved: dict[str, list[Box]] = {}  # of those that are not
         copied_bytes = 0
         for array in phased.arrays:
             place, written = attach(array, arrays[array.name]), array.name in phased.written
-            if place is None or (written and may_raise) or (has_lanes and is_crowded(place)):
+            boxes = faces.written_boxes(array.name, 0) if written else []
+            if place is None or (has_lanes and is_crowded(place)):
                 place = allocate(array, faces.needed_box(array.name, 0))
                 self._copies[array.name], self._boxes[array.name] = place, place.box
                 copied_bytes += place.values.nbytes
                 if written:
-                    self._stored[array.name] = faces.written_boxes(array.name, 0)
+                    self._stored[array.name] = boxes
+            elif written and may_raise:
+                self._saved[array.name] = boxes
             places[array.name] = place
         if copied_bytes > KEPT_BYTES:
             self._copies = dict.fromkeys(self._copies)
@@ -76,15 +82,16 @@ class PreparedPhases:
         Raises RunError where a loop raises: arrays are as they were then.
         """
         places = self._load(arrays)
-        if self._seconds < REPORTED_SECONDS:
-            self._runner.reset()
-            self._options.interrupts = ends_on_interrupt()
-            status = self._bare_run()
-            if status != native.DONE:
-                self._runner.check(status, self._runtime)
-            self._seconds = self._times.total
-        else:
-            self._seconds = self._runner.run(self._runtime, self._options, None, 0).times["total"]
+        with self._restored_on_error(arrays):
+            if self._seconds < REPORTED_SECONDS:
+                self._runner.reset()
+                self._options.interrupts = ends_on_interrupt()
+                status = self._bare_run()
+                if status != native.DONE:
+                    self._runner.check(status, self._runtime)
+                self._seconds = self._times.total
+            else:
+                self._seconds = self._runner.run(self._runtime, self._options, None, 0).times["total"]
         self._store(arrays, places)
         return self._results()
 
@@ -92,7 +99,8 @@ class PreparedPhases:
         """The same, watched."""
         places = self._load(arrays)
         start = time.perf_counter()
-        trace = self._runner.run(self._runtime, self._options, report, measure.events)
+        with self._restored_on_error(arrays):
+            trace = self._runner.run(self._runtime, self._options, report, measure.events)
         seconds = time.perf_counter() - start
         self._store(arrays, places)
         return phased_outcome(self.plan, self._results(), seconds, [trace], None)
@@ -111,6 +119,9 @@ class PreparedPhases:
         for name, workspace, position in self._uses:
             workspace.move(position, origins[name])
         return places
+
+    def _restored_on_error(self, arrays: Mapping[str, Array]) -> AbstractContextManager[None]:
+        return restored_on_error(arrays[name][slices(box)] for name, boxes in self._saved.items() for box in boxes)
 
     def _store(self, arrays: Mapping[str, Array], places: Mapping[str, LocalArray]) -> None:
         for name, boxes in self._stored.items():

@@ -88,6 +88,8 @@ class Reductions:
         """The reductions of all ranks put together, by name, as Python or NumPy scalars of the type Python would give. What
         a region leaves without a value is ``...``."""
         results: dict[str, Any] = {}
+        if not self._places:
+            return results
         found: dict[str, int] = {}  # by leader, the rank whose values count
         kept_real = False
         for accumulator, start, kind, given in self._places:

@@ -29,7 +29,7 @@ def raises_alike(body: t.TypedBody) -> bool:
 
 
 def _inside(node: t.Typed) -> Iterator[t.Typed]:
-    if _is_invariant(node):
+    if is_invariant(node):
         if any(getattr(part, "trap", None) is not None for part in t.walk(node)):
             yield node
         return
@@ -43,7 +43,8 @@ def _inside(node: t.Typed) -> Iterator[t.Typed]:
                 yield from _inside(child)
 
 
-def _is_invariant(node: t.Typed) -> bool:
+def is_invariant(node: t.Typed) -> bool:
+    """Whether an expression is over arguments alone."""
     return not any(isinstance(part, t.Load | t.Index | t.Local) for part in t.walk(node))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from refusal_cases import load
 
+from lapwing.loopnest.program import short_loops
 from lapwing.loopnest.program.sweeps import Sweeps
 from lapwing.runtime.phased_alone import PreparedPhases
 
@@ -155,6 +156,7 @@ NO_RUNS = {
 @pytest.mark.parametrize("name", RUNS)
 def test_nests_one_behind_the_other_are_one_sweep(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, phases = RUNS[name]
+    monkeypatch.setattr(short_loops, "BUDGET", -1)  # so small nests would be compiled with the loop around them
     nest = made(source, tmp_path)
     runs: list[int] = []
     counted(monkeypatch, runs)

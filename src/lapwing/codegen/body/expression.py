@@ -48,6 +48,8 @@ class Printer:
         self.name, self.element, self.extent, self.affine = name, element, extent, affine
         self.named: dict[t.Typed, str] = {}  # what is computed before the loops, by the C name it has
         self.placed: dict[t.Load, str] = {}  # elements that are kept elsewhere than in their arrays
+        # Where an iteration is inside of all arrays: indices that need not come back at the other end.
+        self.inside: frozenset[t.Operation | t.LookupSubscript] = frozenset()
         self.kept: dict[t.Load, str] = {}  # elements whose value just stored is still at hand, by the C name it has
 
     def print(self, node: t.Typed) -> str:
@@ -86,7 +88,8 @@ class Printer:
             if subscript.trap is not None:
                 subscripts.append(f"lw_lookup({index}, {extent}, {subscript.trap}, trap)")
             else:
-                subscripts.append(f"lw_wrap({index}, {extent})" if subscript.counts_from_end else index)
+                is_from_end = subscript.counts_from_end and subscript not in self.inside
+                subscripts.append(f"lw_wrap({index}, {extent})" if is_from_end else index)
         return self.element(node.array, subscripts)
 
     def _convert(self, node: t.Convert) -> str:
@@ -159,6 +162,8 @@ class Printer:
                 return f"(lw_assigned({operands[1]}, {node.trap}, trap) ? {operands[0]} : 0)"
             case "sqrt":
                 return f"{'sqrtf' if computing == 'float32' else 'sqrt'}({stripped(operands[0])})"
+            case "wrap" if node in self.inside:
+                return operands[0]
             case "wrap":
                 return f"lw_wrap({operands[0]}, {operands[1]})"
             case "//" | "%":

@@ -17,7 +17,7 @@ from lapwing.loopnest.program.looks import NAMES, looking
 from lapwing.loopnest.program.names import own_nodes
 from lapwing.loopnest.program.outlining import Outlined, is_set_of, value_of
 from lapwing.loopnest.program.procedures import procedures, with_procedures
-from lapwing.loopnest.program.regions import BLOCKS, Interpreted, Region, choose_regions
+from lapwing.loopnest.program.regions import BLOCKS, Interpreted, Region, Whole, choose_regions
 from lapwing.loopnest.program.short_loops import TRIPS, region_name, trips
 from lapwing.loopnest.program.surroundings import Around, Code
 from lapwing.loopnest.program.sweeps import Sweeps
@@ -30,14 +30,15 @@ Statement = TypeVar("Statement", bound=ast.stmt)
 @dataclass(frozen=True, eq=False)
 class Program:
     """regions: in the order of the text. interpreted: the loops that Python runs. procedures: functions with loops that the
-    driver calls, by name. sweeps: loops of the driver whose regions may run through one pipeline. deleted: arguments whose
-    elements nobody reads when it has ended."""
+    driver calls, by name. sweeps: loops of the driver whose regions may run through one pipeline. wholes: those that may be
+    compiled with the regions in them. deleted: arguments whose elements nobody reads when it has ended."""
 
     source: FunctionSource = field(repr=False)
     regions: tuple[Region, ...]
     interpreted: tuple[Interpreted, ...]
     procedures: Mapping[str, Callable[..., Any]]
     sweeps: tuple[Sweeps, ...] = ()
+    wholes: tuple[Whole, ...] = ()
     deleted: frozenset[str] = frozenset()
 
     @property
@@ -56,17 +57,19 @@ class Program:
         procedures: Sequence[Callable[..., Any]],
         sweeps: Sequence[Callable[..., Any]] = (),
         follow: Callable[[Any], Any] | None = None,
-        shortens: bool = False,
+        wholes: Sequence[Callable[..., Any]] | None = None,
     ) -> Callable[..., Any]:
         """The function with these in the place of its regions: each takes the region's inputs and returns its outputs, one as it
         is, several as a tuple, and None where there are none. procedures: what is called in the place of those. sweeps: tried
         before those loops; each takes their inputs and what the loop goes over, and returns whether it has done all of it, and
         the arrays that change places. follow: is given what the outermost loops around regions go over, and gives what they do.
-        shortens: whether Python does regions that it is the faster one for; calls are nests then (``Nest.knows``).
+        wholes: called in the place of those, where the regions in them are small; each gives its outputs, or None where it has
+        done nothing. Where they are given Python does regions that it is the faster one for; calls are nests then
+        (``Nest.knows``).
         Errors name the lines that the user wrote."""
-        if shortens:
+        if wholes is not None:
             code = self._shortening_driver if not sweeps else self._shortening_sweeping_driver
-            return code.function(*calls, *procedures, *sweeps, follow or _as_it_is, trips)
+            return code.function(*calls, *procedures, *sweeps, follow or _as_it_is, trips, *wholes)
         code = self._sweeping_driver if sweeps else self._driver
         return code.function(*calls, *procedures, *sweeps, follow or _as_it_is)
 
@@ -104,12 +107,20 @@ class Program:
 
     @cached_property
     def _shortening_driver(self) -> Code:
-        return with_calls(self.source, self._outlined, tuple(self.procedures), follows=True, short=self._short)
+        return with_calls(
+            self.source, self._outlined, tuple(self.procedures), follows=True, short=self._short, wholes=self.wholes
+        )
 
     @cached_property
     def _shortening_sweeping_driver(self) -> Code:
         return with_calls(
-            self.source, self._outlined, tuple(self.procedures), self.sweeps, follows=True, short=self._short
+            self.source,
+            self._outlined,
+            tuple(self.procedures),
+            self.sweeps,
+            follows=True,
+            short=self._short,
+            wholes=self.wholes,
         )
 
     @cached_property
@@ -144,7 +155,7 @@ def make_program(source: FunctionSource, alone: RefusedError) -> Program:
         raise RefusedError(*why) if why else alone
     deleted = deleted_arguments(source.tree, [region.statement for region in found.regions])
     regions = tuple(_with_deleted(source.tree, region, deleted) for region in found.regions)
-    return Program(source, regions, tuple(found.interpreted), called, tuple(found.sweeps), deleted)
+    return Program(source, regions, tuple(found.interpreted), called, tuple(found.sweeps), tuple(found.wholes), deleted)
 
 
 def _with_deleted(tree: ast.FunctionDef, region: Region, deleted: frozenset[str]) -> Region:
@@ -191,11 +202,12 @@ def with_calls(
     looks: bool = False,
     follows: bool = False,
     short: Mapping[str, ast.expr] | None = None,
+    wholes: Sequence[Whole] = (),
 ) -> Code:
     """The function with calls in the place of loops that were outlined, which are given by name. procedures: functions in whose
     place others are called. sweeps: loops that are not done where a call says that it has. looks: see ``looking``. follows:
     whether what the outermost loops around calls go over is given to a function first. short: by name, when Python does a loop
-    itself; where it is given the driver needs ``trips``."""
+    itself; where it is given the driver needs ``trips``. wholes: loops that are done by calls, where these do something."""
     copies: dict[int, Any] = {}
     tree = copy.deepcopy(source.tree, copies)
     # Not names that Python allows, so nobody else's.
@@ -216,7 +228,8 @@ def with_calls(
         _Attempt(tuple(copies[id(s)] for s in loop.statements), copy.deepcopy([*loop.first]), tried[loop.name])
         for loop in sweeps
     ]
-    tree = _Replacing(replaced, attempts).visit(tree)
+    by_call = {id(copies[id(whole.statement)]): whole for whole in wholes}
+    tree = _Replacing(replaced, attempts, by_call).visit(tree)
     others = {name: f"procedure {name}" for name in procedures}
     with_procedures(tree, others)
     names = [*map(region_name, outlined), *others.values(), *(f"sweeps {loop.name}" for loop in sweeps)]
@@ -228,6 +241,7 @@ def with_calls(
         names.append(_FOLLOW)
     names += NAMES if looks else ()
     names += [TRIPS] if short is not None else []
+    names += [region_name(whole.name) for whole in wholes]
     return Code.of(tree, source.function, names)
 
 
@@ -245,6 +259,21 @@ def _unless_short(test: ast.expr, loop: ast.stmt, call: list[ast.stmt]) -> ast.s
     found = _there(ast.If(copy.deepcopy(test), [], []), loop)
     found.body, found.orelse = [loop], call
     return found
+
+
+def _unless_done(whole: Whole, loop: list[ast.stmt]) -> list[ast.stmt]:
+    """``found = whole(u, n) if trips(n) * 90 <= 8000000 else None``, and the loop where that has not done it."""
+    outlined = whole.outlined
+    call = ast.Call(ast.Name(region_name(whole.name), ast.Load()), copy.deepcopy([*outlined.inputs]), [])
+    attempt = ast.IfExp(copy.deepcopy(whole.test), call, ast.Constant(None))
+    found = ast.Assign([ast.Name(_FOUND, ast.Store())], attempt)
+    is_none = ast.Compare(ast.Name(_FOUND, ast.Load()), [ast.Is()], [ast.Constant(None)])
+    targets = ast.Tuple([ast.Name(output, ast.Store()) for output in outlined.outputs], ast.Store())
+    take: list[ast.stmt] = [ast.Assign([targets], ast.Name(_FOUND, ast.Load()))] if outlined.outputs else []
+    otherwise = ast.If(is_none, [], [_there(statement, whole.statement) for statement in take])
+    made = [_there(found, whole.statement), _there(otherwise, whole.statement)]
+    otherwise.body = loop
+    return made
 
 
 def _value_before(variable: str, where: ast.stmt) -> ast.stmt:
@@ -312,8 +341,10 @@ class _Attempt:
 class _Replacing(ast.NodeTransformer):
     """Puts statements in the place of others, by their identity; what a call is tried for is done where that has not done it."""
 
-    def __init__(self, by_identity: dict[int, list[ast.stmt]], attempts: Sequence[_Attempt]) -> None:
-        self._by_identity = by_identity
+    def __init__(
+        self, by_identity: dict[int, list[ast.stmt]], attempts: Sequence[_Attempt], wholes: Mapping[int, Whole]
+    ) -> None:
+        self._by_identity, self._wholes = by_identity, wholes
         self._attempts = {id(attempt.statements[0]): attempt for attempt in attempts}
         self._others = {id(s) for attempt in attempts for s in attempt.statements[1:]}
 
@@ -326,6 +357,8 @@ class _Replacing(ast.NodeTransformer):
             done = [self._replaced(s) for s in attempt.statements]
             otherwise.body = [s for one in done for s in (one if isinstance(one, list) else [one])]
             return [*attempt.first, attempt.call, otherwise]
+        if (whole := self._wholes.get(id(node))) is not None:
+            return _unless_done(whole, [self._replaced(node)])
         return self._replaced(node)
 
     def _replaced(self, node: Any) -> Any:
@@ -334,3 +367,4 @@ class _Replacing(ast.NodeTransformer):
 
 _DONE = "sweeps are done"  # not a name that Python allows, so nobody else's
 _FOLLOW = "follow the loop over"  # nor this
+_FOUND = "what the whole loop gives"  # nor this

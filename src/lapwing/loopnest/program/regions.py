@@ -3,7 +3,8 @@
 Of a loop statement, from the outside in:
 
 1. It is a nest that can be tiled: a region.
-2. Such regions are found inside of it, alike in every iteration: control.
+2. Such regions are found inside of it, alike in every iteration: control. If it can be compiled as a whole, too, that is
+   done where the regions are small (``short_loops``).
 3. It can be compiled to run in its own order: a region, sequential, on one rank.
 4. Regions are found inside of it: control.
 5. It works on whole arrays: control. Or on single elements of vectors: control, and a note, since Python takes its time over it.
@@ -24,7 +25,7 @@ from lapwing.loopnest.frontend.expressions import subscripts
 from lapwing.loopnest.frontend.parser import parse
 from lapwing.loopnest.program.names import bound_names
 from lapwing.loopnest.program.outlining import Outlined, outline
-from lapwing.loopnest.program.short_loops import is_short, short_test
+from lapwing.loopnest.program.short_loops import is_short, short_test, small_test
 from lapwing.loopnest.program.surroundings import Around, Control
 from lapwing.loopnest.program.sweeps import Sweeps, runs_of, sweeps_of
 
@@ -50,6 +51,20 @@ class Region:
 
 
 @dataclass(frozen=True)
+class Whole:
+    """A loop of the driver that can be compiled to run in its own order, with the regions in it. test: true where that is better,
+    on one rank."""
+
+    statement: ast.For | ast.While = field(repr=False)
+    outlined: Outlined = field(repr=False)
+    test: ast.expr = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.outlined.source.tree.name
+
+
+@dataclass(frozen=True)
 class Interpreted:
     """A loop that Python runs, since it is no nest. why: what keeps it from being one."""
 
@@ -70,8 +85,10 @@ class Found:
     interpreted: list[Interpreted] = field(default_factory=list)
     refused: list[tuple[ast.stmt, tuple[Refusal, ...]]] = field(default_factory=list)
     sweeps: list[Sweeps] = field(default_factory=list)
+    wholes: list[Whole] = field(default_factory=list)
 
     def add(self, other: Found) -> None:
+        self.wholes += other.wholes
         self.regions += other.regions
         self.interpreted += other.interpreted
         self.refused += other.refused
@@ -121,6 +138,8 @@ class _Choice:
         if any(not region.loops.is_sequential and self._is_alike(region, within) for region in inner.regions):
             if isinstance(statement, ast.For) and (sweeps := self._sweeps(statement, inner, within)) is not None:
                 inner.sweeps = [sweeps]
+            elif (whole := self._whole(statement, inner, control, number)) is not None:
+                inner.wholes.append(whole)
             return inner
         try:
             return Found([self._sequential(statement, control, number, why)])
@@ -179,6 +198,23 @@ class _Choice:
             with contextlib.suppress(RefusedError):
                 return self._sequential(region.statement, control, number, ())
         return region
+
+    def _whole(self, statement: ast.For | ast.While, inner: Found, control: Control, number: int) -> Whole | None:
+        """A loop around regions as one that can be compiled with them; None where it cannot, or its bits might be others."""
+        statements = (s for region in inner.regions for s in ir.all_statements(region.loops.body))
+        if any(isinstance(s, ir.Accumulate) and s.operator == "+" for s in statements):
+            return None  # a sum of floats is rounded once, on any number of ranks
+        known = self.around.assigned_before(statement).surely
+        test = small_test([region.statement for region in inner.regions], statement, known)
+        if test is None:
+            return None
+        name = f"{self.around.source.tree.name}_{number}_whole_{len(inner.wholes) + 1}"
+        try:
+            outlined = outline(self.around, statement, name, control, lift=False, sequential=True)
+            parse(outlined.source)
+        except RefusedError:
+            return None
+        return None if outlined.perhaps or outlined.unset else Whole(statement, outlined, test)
 
     def _sequential(
         self, statement: ast.For | ast.While, control: Control, number: int, why: tuple[Refusal, ...]

@@ -8,6 +8,14 @@
 
 That is for loops that have the same bits either way. On arrays that no call of the region has been on it is called all the same,
 so that what is refused is refused.
+
+Loops around regions that are compiled in less than a call takes are better compiled as a whole, in their own order:
+
+    for t in range(steps):                   found = whole(u, v, n, steps) if trips(n) * 260 <= 8000000 else None
+        region 1(u, v, n)                    if found is None:
+        region 2(u, v, n)                        for t in range(steps):
+                                                     region 1(u, v, n)
+                                                     region 2(u, v, n)
 """
 
 from __future__ import annotations
@@ -21,6 +29,7 @@ from lapwing.loopnest.program.names import bound_names
 
 TRIPS = "trips of a loop over"  # not a name that Python allows, so nobody else's
 BUDGET = 20_000  # nanoseconds: what a call takes
+FASTER = 400  # times that compiled loops are, at most, where nothing joins their iterations
 _SUBSCRIPT, _OPERATION, _CALL, _STATEMENT = 50, 25, 100, 10  # nanoseconds that Python takes for each
 _SIZES = frozenset({"shape", "size"})
 _Number = int | ast.expr  # known, or told by an expression of the driver's
@@ -41,6 +50,24 @@ def short_test(statement: ast.stmt, name: str, arrays: Sequence[str]) -> ast.exp
     knows = ast.Attribute(ast.Name(region_name(name), ast.Load()), "knows", ast.Load())
     known: ast.expr = ast.Call(knows, [ast.Name(array, ast.Load()) for array in arrays], [])
     return ast.BoolOp(ast.And(), [ast.Compare(_expression(cost), [ast.LtE()], [ast.Constant(BUDGET)]), known])
+
+
+def small_test(regions: Sequence[ast.stmt], around: ast.stmt, known: frozenset[str]) -> ast.expr | None:
+    """An expression of the driver's that is true where the regions in a loop compute for less long, on an average, than a call
+    takes; None where that is not known before the loop. known: the names that have a value there."""
+    own = frozenset(bound_names([around]))
+    costs = [_of_loop(region, own) if isinstance(region, ast.For) else None for region in regions]
+    total: ast.expr | None = None
+    for cost in costs:
+        if cost is None:
+            return None
+        total = _expression(cost) if total is None else ast.BinOp(total, ast.Add(), _expression(cost))
+    if total is None:
+        return None
+    read = {node.id for node in ast.walk(total) if isinstance(node, ast.Name)}
+    if not read <= known | {TRIPS, "len"}:
+        return None
+    return ast.Compare(total, [ast.LtE()], [ast.Constant(BUDGET * FASTER * len(costs))])
 
 
 def is_short(statement: ast.stmt) -> bool:

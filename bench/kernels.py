@@ -1,6 +1,6 @@
-"""One core: nanoseconds a point of Lapwing's tile, of the plain loop in C, and of numba, on the same arrays.
+"""One core: nanoseconds a point of Lapwing's tile, of the plain loop in C, of numba, and of libraries, on the same arrays.
 
-    python bench/core.py [--nest NAME]... [--rounds R] [--quick] [--json PATH]
+    python bench/kernels.py [--nest NAME]... [--rounds R] [--quick] [--json PATH]
 
 README.md beside this file says how to read the table.
 """
@@ -9,20 +9,25 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from _contenders import TILE, Call, Contender, contenders, has_numba, usual_gcc
-from _nests import PROBLEMS
+import numpy as np
+from _contenders import TILE, Call, Contender, contenders, has_clang, has_numba, usual_gcc
+from _libraries import Library, libraries
+from _nests import KERNELS
 from _report import console, machine, say, show_machine, spread, summary, table, write_json
 from rich.console import Console
 
 from lapwing.api.check import Reference, differences, make_reference
 from lapwing.loopnest.binding.bound_nest import BoundNest
 
-ROUNDS, QUICK_ROUNDS = 9, 2
+ROUNDS, QUICK_ROUNDS = 7, 2
+COPIED_BYTES = 1 << 29  # an array that caches do not hold; what copying it takes is the bandwidth that bounds are of
+SETTLED_SECONDS = 1.5
 RESIDENT, STREAMING = "L2-resident", "beyond the cache"
 
 
@@ -40,26 +45,34 @@ class Case:
         return 9 if self.size == RESIDENT else 1
 
 
-CASES = (
-    Case("sqrt3d", RESIDENT, (9, 33, 385)),
-    Case("sqrt3d", STREAMING, (65, 65, 4097)),
-    Case("gauss_seidel", RESIDENT, (130, 386), 10),
-    Case("gauss_seidel", STREAMING, (3002, 3002), 2),
-    Case("sor3d", RESIDENT, (26, 26, 42), 10),
-    Case("sor3d", STREAMING, (162, 162, 162), 2),
-    Case("smith_waterman", RESIDENT, (301, 401)),
-    Case("smith_waterman", STREAMING, (4501, 4501)),
-)
-QUICK_CASES = (
-    Case("sqrt3d", RESIDENT, (5, 9, 65)),
-    Case("sqrt3d", STREAMING, (9, 9, 129)),
-    Case("gauss_seidel", RESIDENT, (18, 66), 2),
-    Case("gauss_seidel", STREAMING, (66, 66), 2),
-    Case("sor3d", RESIDENT, (10, 10, 18), 2),
-    Case("sor3d", STREAMING, (18, 18, 18), 2),
-    Case("smith_waterman", RESIDENT, (41, 41)),
-    Case("smith_waterman", STREAMING, (101, 101)),
-)
+_SWEPT = {
+    "gauss_seidel": ((130, 386), (3002, 3002)),
+    "nine_points": ((130, 386), (3002, 3002)),
+    "sor3d": ((26, 26, 42), (162, 162, 162)),
+    "twenty_seven_points": ((26, 26, 42), (162, 162, 162)),
+    "advection3d": ((26, 26, 42), (162, 162, 162)),
+}
+_ONCE = {
+    "sqrt3d": ((9, 33, 385), (65, 65, 4097)),
+    "smith_waterman": ((301, 401), (4501, 4501)),
+    "affine_gaps": ((181, 241), (3001, 3001)),
+    "common_subsequence": ((301, 401), (4501, 4501)),
+    "time_warping": ((201, 251), (3001, 3001)),
+    "eikonal": ((201, 251), (3001, 3001)),
+}
+_QUICK = {2: ((18, 66), (66, 66)), 3: ((5, 9, 65), (9, 9, 129))}
+SWEEPS, QUICK_SWEEPS = 8, 2
+
+
+def cases(quick: bool) -> list[Case]:
+    found = []
+    for name in KERNELS:
+        shapes = _SWEPT.get(name) or _ONCE[name]
+        sweeps = 1 if name in _ONCE else QUICK_SWEEPS if quick else SWEEPS
+        for size, shape in zip((RESIDENT, STREAMING), _QUICK[len(shapes[0])] if quick else shapes, strict=True):
+            found.append(Case(name, size, shape, sweeps))
+    return found
+
 
 # Nanoseconds a point of Pluto's tiled code and of the same gcc on the plain loop, both measured on another machine, an
 # AVX-512 Xeon with gcc 12.2, on tiles that fit the L2 cache. Only their ratio can be compared with figures from here.
@@ -69,18 +82,21 @@ PLUTO_AND_GCC = {"sqrt3d": (3.2, 5.3), "gauss_seidel": (1.24, 2.83), "sor3d": (3
 
 def main() -> None:
     options = parse_options()
-    cases = [c for c in (QUICK_CASES if options.quick else CASES) if c.problem in (options.nest or PROBLEMS)]
-    document: dict[str, Any] = {"benchmark": "core", "machine": machine(), "quick": options.quick, "cases": []}
-    for case in cases:
-        say(f"core: {case.problem}, {case.size}")
-        document["cases"].append(measure(case, options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)))
+    document: dict[str, Any] = {"benchmark": "kernels", "machine": machine(), "quick": options.quick, "cases": []}
+    document["copy_bytes_a_second"] = copy_bandwidth(1 << 20 if options.quick else COPIED_BYTES)
+    rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
+    for case in cases(options.quick):
+        if case.problem in (options.nest or KERNELS):
+            say(f"kernels: {case.problem}, {case.size}")
+            document["cases"].append(measure(case, rounds, document["copy_bytes_a_second"], options.quick))
+            write_json(options.json, document)
     show(document)
     write_json(options.json, document)
 
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Nanoseconds a point on one core, against plain C and numba.")
-    parser.add_argument("--nest", action="append", choices=list(PROBLEMS), help="only this nest; can be repeated")
+    parser.add_argument("--nest", action="append", choices=list(KERNELS), help="only this nest; can be repeated")
     parser.add_argument("--rounds", type=int, help=f"timed rounds, in which all take turns (default {ROUNDS})")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that it works, not how fast")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write every figure there")
@@ -93,12 +109,23 @@ def parse_options() -> argparse.Namespace:
 # -- measuring -------------------------------------------------------------------------------------------------------
 
 
-def measure(case: Case, rounds: int) -> dict[str, Any]:
+def copy_bandwidth(size: int) -> float:
+    """Bytes read and written a second, by the best of some copies between arrays that no cache holds."""
+    source, target = np.ones(size // 8), np.zeros(size // 8)
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        np.copyto(target, source)
+        seconds.append(time.perf_counter() - start)
+    return 2 * size / min(seconds)
+
+
+def measure(case: Case, rounds: int, bandwidth: float, quick: bool) -> dict[str, Any]:
     """All figures of one case, as they go into the JSON document.
 
     Exits with a message where a contender that promises the bits of the Python loop does not give them.
     """
-    problem = PROBLEMS[case.problem]
+    problem = KERNELS[case.problem]
     arguments = problem.arguments(case.shape, case.sweeps)
     bound = problem.nest.bind(arguments)
     reference = make_reference(problem.nest.source, bound, arguments, say)
@@ -110,8 +137,18 @@ def measure(case: Case, rounds: int) -> dict[str, Any]:
         if wrong and entrant.exact:
             raise SystemExit(f"{case.problem}: {next(iter(call.seconds))} differs from Python: {'; '.join(wrong)}")
         identical |= dict.fromkeys(call.seconds, not wrong)
+    others, notes = libraries(case.problem, arguments)
+    for library in others:
+        library.call()
+        entrants.append(library_contender(library, arguments))
+        identical[library.name] = False
     points = bound.domain.box_volume
+    if not quick:
+        settle(entrants[1])
     times = take_turns(entrants, rounds, case.calls)
+    written = sum(arguments[name].nbytes for name in bound.nest.written)
+    moved = sum(arguments[a.name].nbytes for a in bound.arrays) + written
+    names = {library.name: library.note for library in others}
     return {
         "nest": case.problem,
         "size": case.size,
@@ -120,8 +157,23 @@ def measure(case: Case, rounds: int) -> dict[str, Any]:
         "points": points,
         "bytes": sum(arguments[a.name].nbytes for a in bound.arrays),
         "rounds": rounds,
-        "figures": [figure(name, times, points, same) for name, same in identical.items()] + quoted(case),
+        # Every sweep that goes through memory reads all arrays and writes some of them back.
+        "memory_ns": 1e9 * moved / bandwidth / (points / case.sweeps),
+        "notes": notes,
+        "figures": [{**figure(name, times, points, same), "note": names.get(name)} for name, same in identical.items()]
+        + quoted(case),
     }
+
+
+def library_contender(library: Library, arguments: dict[str, Any]) -> Contender:
+    return Contender(arguments, lambda: Call({library.name: library.call()}, {}), exact=False)
+
+
+def settle(lapwing: Contender) -> None:
+    """Until inner forms have been compared, which takes calls of half a second in all."""
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < SETTLED_SECONDS:
+        lapwing.call()
 
 
 def check(entrant: Contender, call: Call, reference: Reference, bound: BoundNest) -> list[str]:
@@ -183,6 +235,8 @@ def show(document: dict[str, Any]) -> None:
         show_case(out, case, document["machine"]["l3_bytes"])
     if not has_numba():
         out.print('numba is not installed and was left out: pip install "lapwing[bench]"', markup=False)
+    if not has_clang():
+        out.print("clang is not installed and was left out")
     out.print(f"gcc / this: {usual_gcc()} on the plain loop took so many times this line's time.")
     out.print(
         "this / tile: this line took so many times the time of Lapwing's tile. bits: those of the Python function?"
@@ -193,7 +247,7 @@ def show(document: dict[str, Any]) -> None:
 def show_case(out: Console, case: dict[str, Any], cache_bytes: int | None) -> None:
     shape = " × ".join(map(str, case["shape"]))
     sweeps = f", {case['sweeps']} sweeps" if case["sweeps"] > 1 else ""
-    title = PROBLEMS[case["nest"]].title
+    title = KERNELS[case["nest"]].title
     out.print(f"\n{title}, {case['size']}: {shape}{sweeps}, {case['bytes'] / 2**20:.1f} MiB", style="bold")
     if case["size"] == STREAMING and cache_bytes and case["bytes"] < cache_bytes:
         out.print(f"(the last cache of this machine, {cache_bytes / 2**20:g} MiB, holds these arrays)")
@@ -204,9 +258,15 @@ def show_case(out: Console, case: dict[str, Any], cache_bytes: int | None) -> No
             ns, gain = (f[name]["median"] for name in ("ns", "gcc_over"))
             rows.add_row(f["name"], f"{ns:.2f}", f"{gain:.2f} on that machine", "–", "–")
         else:
-            bits = "same" if f["identical"] else "differ"
+            bits = f["note"] or ("same" if f["identical"] else "differ")
             rows.add_row(f["name"], spread(f["ns"]), spread(f["gcc_over"]), spread(f["over_tile"]), bits)
     out.print(rows)
+    if case["size"] == STREAMING:
+        out.print(
+            f"bound: {case['memory_ns']:.2f} ns a point, where every sweep goes through memory at the speed of a copy"
+        )
+    for note in case["notes"]:
+        out.print(note, markup=False)
 
 
 if __name__ == "__main__":

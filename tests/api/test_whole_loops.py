@@ -1,0 +1,176 @@
+"""Loops around small regions that are compiled as a whole: nothing shows but the time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lapwing as lw
+from lapwing.api.nest import Nest
+from lapwing.errors import RunError
+
+
+@lw.nest
+def filtered(z, x, steps):
+    """Two nests of a vector and a scalar of the driver's in every iteration."""
+    n = z.shape[0]
+    gain = 1.0
+    for step in range(steps):
+        for i in range(1, n - 1):
+            x[i] = gain * (z[i - 1] + z[i + 1])
+        for i in range(1, n - 1):
+            z[i] = z[i] - 0.5 * x[i]
+        gain = gain * 0.75
+    return gain
+
+
+@lw.nest
+def until(u, v, tol):
+    steps = 0
+    n = u.shape[0]
+    change = 1.0
+    while change > tol:
+        change = 0.0
+        for i in range(1, n - 1):
+            v[i] = 0.5 * (u[i - 1] + u[i + 1])
+            change = max(change, abs(v[i] - u[i]))
+        for i in range(1, n - 1):
+            u[i] = v[i]
+        steps += 1
+    return steps, change
+
+
+@lw.nest
+def summed(u, v, steps):
+    n = u.shape[0]
+    total = 0.0
+    for step in range(steps):
+        for i in range(1, n):
+            total += u[i]
+        for i in range(1, n):
+            v[i] = u[i] + total
+    return total
+
+
+@lw.nest
+def divided(u, v, steps):
+    n = u.shape[0]
+    for step in range(steps):
+        for i in range(n):
+            u[i] = u[i] + 1.0
+        share = 6 / (2 - step)
+        for i in range(n):
+            v[i] = share * u[i]
+
+
+class Watch:
+    """Counts the calls of the regions of programs and of whole loops."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.called: list[str] = []
+        call = Nest.__call__
+
+        def noted(nest: Nest, *args: Any, **kwargs: Any) -> Any:
+            self.called.append(nest.name)
+            return call(nest, *args, **kwargs)
+
+        monkeypatch.setattr(Nest, "__call__", noted)
+
+    @property
+    def wholes(self) -> int:
+        return sum("_whole_" in name for name in self.called)
+
+
+@pytest.fixture
+def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
+    return Watch(monkeypatch)
+
+
+def vectors(n: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.random(n), rng.random(n)
+
+
+def same(nest: lw.Nest, n: int, *rest: Any, call: Any = None) -> None:
+    mine, right = vectors(n), vectors(n)
+    returned, expected = (call or nest)(*mine, *rest), nest.python(*right, *rest)
+    assert returned == expected
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(mine, right, strict=True))
+
+
+@pytest.mark.parametrize(("nest", "rest"), [(filtered, 7), (until, 1e-3)])
+def test_small_regions_are_compiled_with_the_loop_around_them(watch: Watch, nest: lw.Nest, rest: Any) -> None:
+    same(nest, 200, rest)
+    assert watch.wholes == 1
+    assert len(watch.called) == 2  # the program, and the loop
+
+
+def test_large_ones_are_called(watch: Watch) -> None:
+    same(filtered, 40_000, 3)
+    assert not watch.wholes
+
+
+def test_choices_made_by_hand_are_for_tiles(watch: Watch) -> None:
+    same(filtered, 200, 3, call=filtered.using(tile=16))
+    assert not watch.wholes
+
+
+def test_sums_that_are_rounded_once_stay_so(watch: Watch) -> None:
+    mine, two = vectors(500), vectors(500)
+    returned = summed(*mine, 3)
+    assert not watch.wholes
+    assert returned == summed.using(tile=64)(*two, 3)
+    assert mine[1].tobytes() == two[1].tobytes()
+
+
+def test_an_error_of_the_driver_is_raised_as_ever(watch: Watch) -> None:
+    """The driver raises it again, region by region, from the arrays as they were."""
+    mine, right = vectors(100), vectors(100)
+    with pytest.raises(ZeroDivisionError):
+        divided.python(*right, 4)
+    with pytest.raises(ZeroDivisionError):
+        divided(*mine, 4)
+    assert watch.wholes == 1
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(mine, right, strict=True))
+
+
+def test_arrays_that_share_memory_are_refused_as_ever() -> None:
+    u, _ = vectors(100)
+    with pytest.raises(lw.RefusedError, match="share"):
+        filtered(u[:50], u[25:75], 3)
+
+
+@lw.nest
+def stopped(u, index, steps):
+    n = u.shape[0]
+    for i in range(n):
+        u[i] = u[i] + 1.0
+    for i in range(n):
+        for _k in range(steps):
+            u[i] = u[i] + u[index[i]]
+
+
+def test_arrays_are_as_they_were_before_the_region_that_raises() -> None:
+    """The second nest has stored a part of its elements, where they lie, when it raises."""
+    u, index = np.arange(10.0), np.arange(10)
+    index[6] = 99
+    with pytest.raises(RunError, match="outside"):
+        stopped(u, index, 2)
+    assert u.tobytes() == (np.arange(10.0) + 1.0).tobytes()
+
+
+@lw.nest
+def scaled(u, h):
+    for i in range(u.shape[0]):
+        u[i] = u[i] + 1.0 / h
+
+
+def test_what_all_iterations_raise_alike_is_raised_before_anything_is_stored() -> None:
+    u = np.arange(10.0)
+    scaled(u, 0.5)
+    assert u[3] == 5.0
+    with pytest.raises(RunError, match="ZeroDivisionError"):
+        scaled(u, 0.0)
+    assert u.tobytes() == (np.arange(10.0) + 2.0).tobytes()

@@ -1,0 +1,97 @@
+"""Conditional stores as stores of values: which are, and that results are those of the plain loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lapwing as lw
+from lapwing.codegen.tile import tile_source
+from lapwing.tiling.inner import legal_forms
+
+
+@lw.nest
+def life(cells, counts):
+    for i in range(cells.shape[0]):
+        for j in range(cells.shape[1]):
+            if cells[i, j] == 1 and (counts[i, j] < 2 or counts[i, j] > 3):
+                cells[i, j] = 0
+            elif cells[i, j] == 0 and counts[i, j] == 3:
+                cells[i, j] = 1
+
+
+@lw.nest
+def guarded(u, v):
+    """What stands under the condition is outside of the array elsewhere."""
+    for i in range(u.shape[0]):
+        for j in range(u.shape[1]):
+            if j > 0:
+                u[i, j] = v[i, j - 1]
+
+
+@lw.nest
+def two_targets(u, v):
+    for i in range(u.shape[0]):
+        for j in range(u.shape[1]):
+            if v[i, j] > 0.5:
+                u[i, j] = 0.0
+                v[i, j] = 1.0
+
+
+@lw.nest
+def raising(u, v):
+    for i in range(u.shape[0]):
+        for j in range(u.shape[1]):
+            if v[i, j] > 0.5:
+                u[i, j] = 1 // (i + j - 3)
+
+
+@lw.nest
+def chained(u, v):
+    for i in range(u.shape[0]):
+        for j in range(1, u.shape[1]):
+            if v[i, j] > 0.5:
+                u[i, j] = u[i, j - 1]
+
+
+def floats() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    u, v = rng.random((9, 33)), rng.random((9, 33))
+    u[2, 3], u[4, 5], v[0, :4] = np.nan, -0.0, 0.0
+    return u, v
+
+
+def whole_numbers() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(2)
+    return rng.integers(0, 2, (9, 33)), rng.integers(0, 9, (9, 33))
+
+
+def plain_text(nest: lw.Nest, *arrays: Any) -> str:
+    bound = nest.bind(dict(zip(nest.loops.parameters, arrays, strict=True)))
+    return tile_source(bound, (), legal_forms(bound, bound.analysis.dependences)[0])
+
+
+@pytest.mark.parametrize(
+    ("nest", "made", "branches"),
+    [(life, whole_numbers, False), (guarded, floats, True), (two_targets, floats, True), (chained, floats, True)],
+)
+def test_only_stores_that_may_always_be_done_lose_their_branch(nest: lw.Nest, made: Any, branches: bool) -> None:
+    assert (" if (" in plain_text(nest, *made())) is branches
+    mine, right = made(), made()
+    nest(*mine)
+    nest.python(*right)
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(mine, right, strict=True))
+
+
+def test_what_may_raise_stays_under_its_condition() -> None:
+    u, v = np.zeros((2, 2), int), np.zeros((2, 2))
+    v[0, 0] = 1.0
+    raising(u, v)
+    assert u[0, 0] == -1
+    v[:] = 1.0
+    u, v = np.zeros((3, 3), int), np.ones((3, 3))
+    with pytest.raises(lw.RunError, match="ZeroDivisionError"):
+        raising(u, v)
+    assert not u.any()
