@@ -74,6 +74,9 @@ class CoalescedBuffers(Buffers):
         for number, plane in enumerate(self.planes):
             c_type = C_TYPES[plane.dtype]
             yield f"{c_type} *const {self._buffers[number]} = lw_new_steps({self.c.kept}, sizeof({c_type}));"
+            if plane.dtype == "bool":
+                # Lanes between rows compute with what they find, and of a bool only 0 and 1 are values.
+                yield f"memset({self._buffers[number]}, 0, (size_t)({self.c.kept} * {BUFFER_LANES}));"
             rows = [self._name(number, "rows"), self.rows_inside(number)]
             if plane.written:
                 rows.append(self._name(number, "own_rows"))

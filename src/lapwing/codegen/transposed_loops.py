@@ -37,6 +37,10 @@ class TransposedTileWriter(TileWriter):
     def headers(self) -> Iterator[str]:
         yield from self.buffers.headers()
 
+    def sweep_indices(self, lines: Lines, body: str) -> None:
+        # What is copied may lie in another place in every sweep, though the body's text no longer says so.
+        super().sweep_indices(lines, "\n".join([body, *self.buffers.first_elements(self.printer.in_array)]))
+
     def buffer_parameters(self) -> list[tuple[str, str]]:
         return self.buffers.parameters()
 

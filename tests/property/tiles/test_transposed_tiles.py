@@ -260,6 +260,25 @@ def looked_up(u, f, table):
                 u[i, j, k] = u[i - 1, j, k] + table[f[j, k]] - max(u[i, j - 1, k], u[i, j, k - 1])
 
 
+@lw.nest
+def driven(u, f):
+    for t in range(f.shape[0]):
+        for i in range(1, u.shape[0]):
+            for j in range(1, u.shape[1]):
+                u[i, j] = f[t, i, j] + 0.5 * u[i - 1, j] + 0.25 * u[i, j - 1]
+
+
+@lw.nest
+def in_space_driven(u, f, b):
+    for t in range(f.shape[0]):
+        for i in range(1, u.shape[0]):
+            for j in range(1, u.shape[1]):
+                for k in range(1, u.shape[2]):
+                    u[i, j, k] = (
+                        f[t, j, k] + 12 // (2 - int(b[i, j, k])) + u[i - 1, j, k] - u[i, j - 1, k] + u[i, j, k - 1]
+                    )
+
+
 def floats(*names: str) -> dict[str, str]:
     return dict.fromkeys(names, "float64") | {"sweeps": "sweeps"}
 
@@ -290,6 +309,8 @@ NESTS: dict[str, tuple[lw.Nest, dict[str, str]]] = {
     "in_space_counted": (in_space_counted, {"u": "int32", "a": "plane"}),
     "of_roots": (of_roots, floats("u", "f")),
     "looked_up": (looked_up, {"u": "int64", "f": "plane", "table": "table"}),
+    "driven": (driven, {"u": "float64", "f": "levels"}),
+    "in_space_driven": (in_space_driven, {"u": "int64", "f": "whole levels", "b": "bool"}),
     "interchanged": (interchanged, {"u": "float64", "f": "float64"}),
 }
 
@@ -306,6 +327,12 @@ def arguments_of(name: str, shape: tuple[int, int], sweeps: int, seed: int, spec
             made[parameter] = sweeps
         elif kind in ("rows", "columns"):
             made[parameter] = generator.integers(0, 4, (rows if kind == "rows" else columns) - 1).astype(np.int8)
+        elif kind == "levels":
+            made[parameter] = generator.standard_normal((3, *shape))
+        elif kind == "whole levels":
+            made[parameter] = generator.integers(-9, 10, (3, *shape))
+        elif kind == "bool":
+            made[parameter] = generator.random((*planes, *shape)) < 0.5
         elif kind == "table":
             made[parameter] = generator.integers(-9, 9, 9 if special else 19)
         elif kind == "plane":
