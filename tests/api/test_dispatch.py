@@ -504,3 +504,26 @@ def test_calls_for_this_rank_alone_are_remembered(monkeypatch: pytest.MonkeyPatc
 def test_what_is_no_communicator_is_refused() -> None:
     with pytest.raises(lw.RefusedError, match="expected an mpi4py communicator"):
         smooth.using(comm=3)(np.ones((7, 9)), 2)
+
+
+AROUND = np.arange(40.0).reshape(5, 8)
+
+
+@lw.nest
+def copied(u):
+    for i in range(AROUND.shape[0]):
+        for j in range(AROUND.shape[1]):
+            u[i, j] = AROUND[i, j] * 2
+
+
+def test_an_array_around_the_function_that_changes_its_shape() -> None:
+    try:
+        for _ in range(4):
+            copied(np.zeros((10, 10)))
+        AROUND.shape = (8, 5)
+        found, right = np.zeros((10, 10)), np.zeros((10, 10))
+        copied(found)
+        copied.python(right)
+        assert np.array_equal(found, right)
+    finally:
+        AROUND.shape = (5, 8)

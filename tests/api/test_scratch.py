@@ -217,3 +217,21 @@ def test_nests_in_their_own_order_may_delete_arrays() -> None:
     histogram(found, codes, np.zeros(5, np.int64))
     histogram.python(expected, codes, np.zeros(5, np.int64))
     assert np.array_equal(found, expected)
+
+
+@lw.nest
+def longest(h, a, b):
+    for i in range(1, h.shape[0]):
+        for j in range(1, h.shape[1]):
+            h[i, j] = max(h[i - 1, j - 1] + (a[i - 1] == b[j - 1]), h[i - 1, j], h[i, j - 1])
+
+
+def test_an_array_after_scratch_ones_of_its_layout_is_stored() -> None:
+    letters = np.ones(300, np.int8)
+    scratch = lw.scratch((301, 301), np.int32)
+    for _ in range(3):
+        longest(scratch, letters, letters)
+    found, right = np.zeros((301, 301), np.int32), np.zeros((301, 301), np.int32)
+    longest(found, letters, letters)
+    longest.python(right, letters, letters)
+    assert np.array_equal(found, right)

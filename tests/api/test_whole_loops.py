@@ -174,3 +174,64 @@ def test_what_all_iterations_raise_alike_is_raised_before_anything_is_stored() -
     with pytest.raises(RunError, match="ZeroDivisionError"):
         scaled(u, 0.0)
     assert u.tobytes() == (np.arange(10.0) + 2.0).tobytes()
+
+
+@lw.nest
+def maybe_never(u, steps, k):
+    s = 0
+    for t in range(steps):
+        s += 1
+        for i in range(1, u.shape[0] // k):
+            u[i] = u[i - 1] * 0.5 + s
+    return s
+
+
+@lw.nest
+def carried(u, steps, x):
+    for t in range(steps):
+        for i in range(1, u.shape[0]):
+            u[i] = u[i - 1] * x
+        if t >= 1:
+            x = u[0]
+    return x
+
+
+@lw.nest
+def swapped(u, steps, s, q):
+    for t in range(steps):
+        s, q = q, s
+        for i in range(1, u.shape[0]):
+            u[i] = u[i - 1] * 0.5
+    return s, q
+
+
+@lw.nest
+def joined(u, v, steps, x):
+    k = 0
+    for t in range(steps):
+        v[0] = x * 3 + v[0]
+        k += 1
+        for i in range(1, u.shape[0]):
+            u[i] = u[i - 1] * 0.5 + x
+        if t >= 1:
+            x = u[0]
+    return x, k
+
+
+def test_bounds_that_the_plain_loop_never_comes_to_raise_nothing() -> None:
+    assert maybe_never(np.ones(9), 0, 0) == maybe_never.python(np.ones(9), 0, 0) == 0
+    with pytest.raises(ZeroDivisionError):
+        maybe_never(np.ones(9), 2, 0)
+
+
+def test_scalars_that_are_of_several_types_keep_them() -> None:
+    for nest, *rest in ((carried, 1, 0.1), (carried, 3, 0.1), (swapped, 2, 7, np.float32(0.1)), (swapped, 3, 7, 0.5)):
+        for dtype in (np.float32, np.float64):
+            found, right = nest(np.ones(5, dtype), *rest), nest.python(np.ones(5, dtype), *rest)
+            assert repr(found) == repr(right)
+    for x in (*range(20), 2**24 + 1):
+        found, right = np.zeros(5), np.zeros(5)
+        assert repr(joined(np.ones(5, np.float32), found, 1, x)) == repr(
+            joined.python(np.ones(5, np.float32), right, 1, x)
+        )
+        assert found[0] == right[0]

@@ -95,3 +95,19 @@ def test_what_may_raise_stays_under_its_condition() -> None:
     with pytest.raises(lw.RunError, match="ZeroDivisionError"):
         raising(u, v)
     assert not u.any()
+
+
+@lw.nest
+def looked_up(u, a, index):
+    for i in range(a.shape[0]):
+        if a[i] > 0.5:
+            u[i, index[i]] = a[i]
+
+
+def test_elements_that_are_looked_up_are_looked_up_under_their_condition() -> None:
+    a = np.random.default_rng(1).random(64)
+    index = np.where(a > 0.5, np.arange(64) % 3, 7)
+    found, right = np.zeros((64, 3)), np.zeros((64, 3))
+    looked_up(found, a, index)
+    looked_up.python(right, a, index)
+    assert np.array_equal(found, right)

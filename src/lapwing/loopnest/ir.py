@@ -251,7 +251,7 @@ class LoopNest:
     A *sequential region* is a nest of one loop of one iteration, which does everything in its own order on one rank.
     ``is_generic``: whether nothing is made of the values of its integer arguments, so that calls with others are alike.
     ``leaves_unset``: whether a sequential region may return scalars that have no value. ``dead``: arrays of which nobody reads
-    elements after the loops.
+    elements after the loops. ``of_one_type``: whether it is refused where a scalar may have several types.
     """
 
     name: str
@@ -273,6 +273,7 @@ class LoopNest:
     axis_loops: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict, compare=False)
     unpackings: tuple[Unpacking, ...] = ()
     dead: tuple[str, ...] = ()
+    of_one_type: bool = False
 
     @property
     def loop_names(self) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ class FunctionSource:
     on one rank; ``generic``: whether its integers may be any then, rather than those of one call. ``most_loops``: how many loops
     may be cut into tiles, None for any number. ``lists``: the parameters that were lists of Python's numbers and are passed as
     arrays, with what their elements are (``binding.lists``). ``dead``: arrays of which nobody reads elements after the loops.
+    ``of_one_type``: whether loops in their own order are refused where a scalar may have several types.
     """
 
     function: Callable[..., Any]
@@ -50,6 +51,7 @@ class FunctionSource:
     most_loops: int | None = None
     lists: tuple[tuple[str, str], ...] = ()
     dead: tuple[str, ...] = ()
+    of_one_type: bool = False
 
     @staticmethod
     def of(function: Callable[..., Any]) -> FunctionSource:

@@ -169,11 +169,13 @@ class _Again:
         self._known, self._outside = known, outside
         self._count = len(values) - len(outside.names)
         self._around = values[self._count :]
+        self._kinds_around = kinds[self._count :]
+        self._around_kinds = [kind(value) for kind, value in zip(self._kinds_around, self._around, strict=True)]
         self._arrays: list[tuple[int, Any]] = []
         self._others: list[tuple[int, Callable[[Any], Any], Any, Any]] = []
         for position, value in enumerate(values[: self._count]):
             if type(value) is np.ndarray:
-                self._arrays.append((position, (value.dtype, value.shape, value.strides, value.flags.num)))
+                self._arrays.append((position, _layout(value)))
             else:
                 kind = kinds[position]
                 last = value if type(value) in (int, bool) else _NOTHING  # a number that stays the same one
@@ -186,7 +188,7 @@ class _Again:
             value = args[position]
             if type(value) is not np.ndarray:
                 return None
-            if (value.dtype, value.shape, value.strides, value.flags.num) != layout:
+            if _layout(value) != layout:
                 return None
         for position, kind, expected, last in self._others:
             value = args[position]
@@ -196,6 +198,9 @@ class _Again:
         if self._around:
             around = self._outside.values()
             if not all(map(operator.is_, around, self._around)):
+                return None
+            # Arrays around the function may have changed in place: their shapes and types.
+            if any(k(v) != known for k, v, known in zip(self._kinds_around, around, self._around_kinds, strict=True)):
                 return None
             values = [*args, *around]
         if not communicator.is_alone(nest.comm):
@@ -207,6 +212,11 @@ class _Again:
 _NOTHING = object()
 
 
+def _layout(array: np.ndarray) -> tuple[Any, ...]:
+    """What binding may look at of an array."""
+    return array.dtype, array.shape, array.strides, array.flags.num, is_scratch(array)
+
+
 def _are_distributed(values: Values) -> bool:
     return any(type(value) is DistributedArray and value.comm is not None for value in values)
 
@@ -215,9 +225,7 @@ def _kind(value: Any) -> Any:
     """What binding may look at of a value: equal for values it cannot tell apart, None where that is not known."""
     kind = type(value)
     if kind in _PLAIN_ARRAYS:
-        return (
-            (kind, value.dtype, value.shape, value.strides, value.flags.num, is_scratch(value)) if value.shape else None
-        )
+        return (kind, *_layout(value)) if value.shape else None
     if kind in _BY_VALUE:
         return kind, value
     if kind is float:

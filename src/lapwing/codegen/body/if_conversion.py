@@ -31,6 +31,8 @@ def _converted(statement: t.TypedStatement, evaluated: frozenset[t.Load]) -> t.T
     if len(targets) != 1:
         return statement
     (target,) = targets
+    if not is_speculable(target):
+        return statement
     value = _value_of((statement,), target, evaluated | {target})
     if value is None:
         return statement

@@ -165,7 +165,13 @@ class _Lowering(ExpressionLowering):
                 self.traps = self.traps[:traps]  # those of the value itself are there
                 if test is not None and second is not None:
                     code = t.Select("int64", test, self._number_of(second), self._kind_of(name))
+        self._check_kind(code)
         return Value(code, frozenset({PY_INT}), (0, _MOST_KINDS))
+
+    def _check_kind(self, code: t.Typed) -> None:
+        """Raise RefusedError where a scalar of a nest that is to have none of several types has one that is not known."""
+        if self.nest.of_one_type and code == t.Literal("int64", 0):
+            self._refuse(self.nest.line, "which type a scalar has is not known", "set it to one type, as x = float(x)")
 
     def _kind_of(self, name: str) -> t.Typed:
         known = self.values.get(_kind_name(name))
@@ -226,6 +232,7 @@ class _Lowering(ExpressionLowering):
         if name == _without_flag(name):
             return _NO_VALUE
         if name == _kind_name(_without_flag(name)):
+            self._check_kind(_KIND_UNKNOWN.code)
             return _KIND_UNKNOWN
         return _YES if _without_flag(name) in values else _NO
 
@@ -254,6 +261,7 @@ class _Lowering(ExpressionLowering):
         if len(known) < len(ways):
             return None
         joined = self._join(known, statement.line)
+        self._check_types(name, joined, statement.line)
         local = self._new_local(name, joined.code.dtype)
         declared.append(t.TypedVariable(statement.line, statement.text, local))
         for way, arm in zip(known, arms, strict=True):
@@ -437,6 +445,7 @@ class _Lowering(ExpressionLowering):
             return value
         values = [Value(v.code, v.types, interval) for v in (value, *ways)]
         try:
+            self._check_types(name, Value(value.code, types, interval), statement.line)
             dtype = "int64" if types == {PY_INT} else self._join(values, statement.line).code.dtype
         except Stopped:
             return value
@@ -481,11 +490,18 @@ class _Lowering(ExpressionLowering):
             self._mixed(value, self.nest.line)
         dtype = dtypes.pop()
         if len(value.types) > 1:
+            self._check_types(name, value, self.nest.line)
             self.of_several_types.add(name)
         code = self._convert(value.code, dtype, self.nest.line)
         line, text = self.nest.line, f"return {name}"
         parts, found = self._in_parts(t.Accumulator(name, "=", dtype, weak, 0), code, line, text)
         return [*found, *(t.TypedAccumulate(line, text, part, its) for part, its in parts)]
+
+    def _check_types(self, name: str, value: Value, line: int) -> None:
+        """Raise RefusedError for a scalar of several types where the nest is to have none. With Python's numbers is computed as
+        with NumPy's of the same kind."""
+        if self.nest.of_one_type and len({kind.dtype for kind in value.types}) > 1:
+            self._refuse(line, f"{name} is of several types", f"set it to one type, as {name} = float({name})")
 
     def _accumulate(self, statement: ir.Accumulate) -> list[t.TypedStatement]:
         line, text, name, operator = statement.line, statement.text, statement.name, statement.operator

@@ -71,6 +71,7 @@ class _RegionParser(FunctionParser):
             axis_loops=_local_axes(body),
             unpackings=(*self.source.counted.unpackings, *self.unpackings),
             dead=dead,
+            of_one_type=self.source.of_one_type,
         )
 
     def _check_counts_of_indices(self, body: Sequence[ir.Statement]) -> None:

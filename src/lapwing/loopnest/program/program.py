@@ -262,16 +262,23 @@ def _unless_short(test: ast.expr, loop: ast.stmt, call: list[ast.stmt]) -> ast.s
 
 
 def _unless_done(whole: Whole, loop: list[ast.stmt]) -> list[ast.stmt]:
-    """``found = whole(u, n) if trips(n) * 90 <= 8000000 else None``, and the loop where that has not done it."""
+    """``found = whole(u, n) if trips(n) * 90 <= 8000000 else None``, and the loop where that has not done it.
+
+    What the test looks at the loop may never come to, so that what would raise is no reason to.
+    """
     outlined = whole.outlined
     call = ast.Call(ast.Name(region_name(whole.name), ast.Load()), copy.deepcopy([*outlined.inputs]), [])
-    attempt = ast.IfExp(copy.deepcopy(whole.test), call, ast.Constant(None))
-    found = ast.Assign([ast.Name(_FOUND, ast.Store())], attempt)
+    is_small = ast.Assign([ast.Name(_FOUND, ast.Store())], copy.deepcopy(whole.test))
+    is_not = ast.Assign([ast.Name(_FOUND, ast.Store())], ast.Constant(False))
+    test = ast.Try([is_small], [ast.ExceptHandler(None, None, [is_not])], [], [])
+    found = ast.Assign(
+        [ast.Name(_FOUND, ast.Store())], ast.IfExp(ast.Name(_FOUND, ast.Load()), call, ast.Constant(None))
+    )
     is_none = ast.Compare(ast.Name(_FOUND, ast.Load()), [ast.Is()], [ast.Constant(None)])
     targets = ast.Tuple([ast.Name(output, ast.Store()) for output in outlined.outputs], ast.Store())
     take: list[ast.stmt] = [ast.Assign([targets], ast.Name(_FOUND, ast.Load()))] if outlined.outputs else []
     otherwise = ast.If(is_none, [], [_there(statement, whole.statement) for statement in take])
-    made = [_there(found, whole.statement), _there(otherwise, whole.statement)]
+    made: list[ast.stmt] = [_there(statement, whole.statement) for statement in (test, found, otherwise)]
     otherwise.body = loop
     return made
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lapwing.errors import Refusal, RefusedError
 from lapwing.loopnest import ir
@@ -211,6 +211,8 @@ class _Choice:
         name = f"{self.around.source.tree.name}_{number}_whole_{len(inner.wholes) + 1}"
         try:
             outlined = outline(self.around, statement, name, control, lift=False, sequential=True)
+            # Python keeps the type of each value that a scalar has in turn.
+            outlined = replace(outlined, source=replace(outlined.source, of_one_type=True))
             parse(outlined.source)
         except RefusedError:
             return None
