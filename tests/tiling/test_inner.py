@@ -214,6 +214,14 @@ def _counted(monkeypatch: pytest.MonkeyPatch, fastest: int) -> list[Any]:
     return calls
 
 
+@lw.nest
+def in_space(u):
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1]):
+            for k in range(1, u.shape[2]):
+                u[i, j, k] = (u[i - 1, j, k] + u[i, j - 1, k] + u[i, j, k - 1]) / 3
+
+
 def test_what_was_measured_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAPWING_CACHE", str(tmp_path))
     calls = _counted(monkeypatch, fastest=4)
@@ -239,6 +247,16 @@ def test_what_was_measured_is_remembered(tmp_path: Path, monkeypatch: pytest.Mon
         assert odd != sound
         file.write_text(odd)
         assert FormProber(*nest, 1).nearest(shape) == {}
+
+
+def test_every_form_is_remembered_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAPWING_CACHE", str(tmp_path))
+    _counted(monkeypatch, fastest=4)
+    nest = in_tiles(in_space, {"u": floats(6, 9, 9)})
+    shape = Shape((5, 8, 8), 0, 5)
+    measured = FormProber(*nest, 1).measure(shape, 0.1)
+    assert sum(form.transposed for form in measured) == 2
+    assert FormProber(*nest, 1).known(shape).keys() == measured.keys()
 
 
 def test_forms_are_compared_once_calls_have_taken_long_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,13 +101,16 @@ class FormProber:
 
     def _seconds(self, entry: remembered.Entry) -> Seconds:
         """Of the forms that this version of Lapwing has."""
-        by_name = {(form.order, form.lanes): form for form in self.forms}
-        of_name = {(tuple(order), lanes): remembered.seconds(took) for order, lanes, took in entry.get("forms", [])}
+        by_name = {(form.order, form.lanes, form.coalesced): form for form in self.forms}
+        of_name = {
+            (tuple(order), lanes, coalesced): remembered.seconds(took)
+            for order, lanes, coalesced, took in entry.get("forms", [])
+        }
         return {by_name[name]: took for name, took in of_name.items() if name in by_name}
 
     def _write(self) -> None:
         entries = [
-            (shape, {"forms": [[form.order, form.lanes, took] for form, took in seconds.items()]})
+            (shape, {"forms": [[form.order, form.lanes, form.coalesced, took] for form, took in seconds.items()]})
             for shape, seconds in self._remembered.items()
         ]
         remembered.write(self._path, entries)
