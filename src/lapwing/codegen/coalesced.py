@@ -305,17 +305,12 @@ class CoalescedTileWriter(TransposedTileWriter):
         lines.close()
 
     def _plane_stride(self, plane: Plane) -> str:
-        loop = self.nest.loops[self.around]
-        if not _has_axis(plane, loop.name):
+        found = self.axis_if_any(plane, self.around)
+        if found is None:
             return "0"
-        return f"{'-' if loop.step < 0 else ''}{self.stride(plane.array, self.axis_along(plane, self.around)[0])}"
+        return f"{'-' if self.nest.loops[self.around].step < 0 else ''}{self.stride(plane.array, found[0])}"
 
     def _plane_ends(self, plane: Plane) -> tuple[str, str]:
-        if not _has_axis(plane, self.nest.loops[self.around].name):
+        if self.axis_if_any(plane, self.around) is None:
             return "0", self.pair_names().planes
         return self.ends_inside(plane, self.around)
-
-
-def _has_axis(plane: Plane, loop: str) -> bool:
-    subscripts = plane.reference.subscripts
-    return any(isinstance(s, t.AffineSubscript) and loop in s.affine.names for s in subscripts)

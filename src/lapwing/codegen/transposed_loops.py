@@ -258,11 +258,16 @@ class TransposedTileWriter(TileWriter):
 
     def axis_along(self, plane: Plane, k: int) -> tuple[int, Affine]:
         """The axis of an array that a loop runs along in a plane, and its index there."""
+        found = self.axis_if_any(plane, k)
+        assert found is not None, f"no axis of {plane.array} along {self.nest.loops[k].name}"
+        return found
+
+    def axis_if_any(self, plane: Plane, k: int) -> tuple[int, Affine] | None:
         name = self.nest.loops[k].name
         for axis, subscript in enumerate(plane.reference.subscripts):
             if isinstance(subscript, t.AffineSubscript) and name in subscript.affine.names:
                 return axis, subscript.affine
-        raise AssertionError(f"no axis of {plane.array} along {name}")
+        return None
 
 
 def _difference(end: str, start: str) -> str:
