@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import inspect
-import operator
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -168,9 +167,10 @@ class _Again:
         self._choices = nest.engine, nest.tile, nest.grid
         self._known, self._outside = known, outside
         self._count = len(values) - len(outside.names)
-        self._around = values[self._count :]
-        self._kinds_around = kinds[self._count :]
-        self._around_kinds = [kind(value) for kind, value in zip(self._kinds_around, self._around, strict=True)]
+        # Values around the function: arrays there may change their shapes and types in place.
+        self._around = [
+            (kind, kind(value)) for kind, value in zip(kinds[self._count :], values[self._count :], strict=True)
+        ]
         self._arrays: list[tuple[int, Any]] = []
         self._others: list[tuple[int, Callable[[Any], Any], Any, Any]] = []
         for position, value in enumerate(values[: self._count]):
@@ -186,9 +186,7 @@ class _Again:
             return None
         for position, layout in self._arrays:
             value = args[position]
-            if type(value) is not np.ndarray:
-                return None
-            if _layout(value) != layout:
+            if type(value) is not np.ndarray or _layout(value) != layout:
                 return None
         for position, kind, expected, last in self._others:
             value = args[position]
@@ -197,10 +195,7 @@ class _Again:
         values: Values = args
         if self._around:
             around = self._outside.values()
-            if not all(map(operator.is_, around, self._around)):
-                return None
-            # Arrays around the function may have changed in place: their shapes and types.
-            if any(k(v) != known for k, v, known in zip(self._kinds_around, around, self._around_kinds, strict=True)):
+            if any(kind(value) != known for value, (kind, known) in zip(around, self._around, strict=True)):
                 return None
             values = [*args, *around]
         if not communicator.is_alone(nest.comm):
