@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from lapwing.codegen.coalesced import CoalescedTileWriter
 from lapwing.codegen.tile_loops import TileWriter
@@ -17,7 +16,7 @@ def tile_source(bound: BoundNest, faces: Sequence[Face], form: InnerForm, stores
     """C text of a tile module, with the functions of ``lw_module`` in lapwing.h. stores_all: also elements of arrays that are
     dead after the nest."""
     if stores_all:
-        bound = replace(bound, dead=frozenset())
+        bound = bound.storing_all()
     transposed = CoalescedTileWriter if form.coalesced else TransposedTileWriter
     writer = transposed if form.transposed else TileWriter
     return writer(bound, faces, form).source()

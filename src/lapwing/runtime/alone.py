@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from typing import Any
 
 import numpy.typing as npt
@@ -197,7 +196,7 @@ def run_alone_on_disk(
 
     There is something to compute.
     """
-    bound = replace(bound, dead=frozenset()) if bound.dead else bound  # everything is stored
+    bound = bound.storing_all()
     runtime, library = native.serial_runtime(announce), tile_library(bound, plan.inner.form, announce)
     block = bound.domain.box[bound.nest.sweep_depth :]
     places: dict[str, LocalArray] = {}

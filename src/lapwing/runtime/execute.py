@@ -165,8 +165,8 @@ def run_on_ranks(
     rank = comm.Get_rank()
     if bound.domain.is_empty:
         return idle_outcome(bound, plan)
-    if on_disk is not None and bound.dead:
-        bound = replace(bound, dead=frozenset())  # everything is stored
+    if on_disk is not None:
+        bound = bound.storing_all()
     bound = skewed_nest(bound, plan.skew)
     measure = measure or Measure()
     working = first_ranks(comm, plan.ranks)

@@ -6,7 +6,7 @@ import ast
 import inspect
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -83,6 +83,10 @@ class BoundNest:
 
     def array(self, name: str) -> ArrayType:
         return next(a for a in self.arrays if a.name == name)
+
+    def storing_all(self) -> BoundNest:
+        """The same nest with no dead arrays, so that all elements are stored."""
+        return replace(self, dead=frozenset()) if self.dead else self
 
     def loops_of_axes(self, array: str) -> tuple[int | None, ...]:
         """Per axis of a written array the position of the loop that indexes it; None for a local axis."""
