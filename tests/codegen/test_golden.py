@@ -15,7 +15,7 @@ import pytest
 from limits import scaled
 
 import lapwing as lw
-from lapwing.codegen import tile
+from lapwing.codegen import tile, transposed_loops
 from lapwing.codegen.compilation.toolchain import Compiler
 from lapwing.codegen.plain import plain_source
 from lapwing.codegen.tile import tile_source
@@ -222,7 +222,10 @@ FILES: dict[str, Callable[[], str]] = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_generated_c_is_the_golden_file(name: str, request: pytest.FixtureRequest) -> None:
+def test_generated_c_is_the_golden_file(
+    name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transposed_loops, "vector_bytes", lambda: 64)
     text, path = FILES[name](), GOLDEN / name
     if request.config.getoption("--refresh-golden"):
         path.write_text(text, encoding="utf-8")

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from lapwing.codegen.body.expression import C_TYPES
 from lapwing.codegen.body.names import Names, PairNames
 from lapwing.codegen.body.text import Lines, mentions, plus
-from lapwing.codegen.tile_loops import IN_ORDER
 from lapwing.codegen.transposed import Buffers
-from lapwing.codegen.transposed_loops import TransposedTileWriter, times
+from lapwing.codegen.transposed_loops import Indices, TransposedTileWriter, times
+from lapwing.codegen.vectors import Mask, VectorSteps
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.faces import Face
@@ -171,8 +171,8 @@ class CoalescedBuffers(Buffers):
             f"{lanes[1]}, &{outer}, &{inner}, {'true, false' if out else 'false, true'});"
         )
 
-    def _lane_0_now(self, number: int, plane: Plane, when: Distance) -> str:
-        u, s = plane.distances[1]
+    def lane_0_at(self, number: int, when: Distance) -> str:
+        u, s = self.planes[number].distances[1]
         back = self.time((when[0] - u, when[1] - s))
         here = self.c.here if back == "0" else f"{self.c.here} {back[0]} {back[1:]}"
         return f"{self._buffers[number]} + lw_around({here}, {self.c.kept}) * {BUFFER_LANES} + {MARGIN}"
@@ -182,7 +182,7 @@ class CoalescedBuffers(Buffers):
         c = self.c
         for number, plane in enumerate(self.planes):
             if plane.written:
-                places = (f"{self._name(number, 'idle')} + {MARGIN}", self._at(number, (0, 0)))
+                places = (f"{self._name(number, 'idle')} + {MARGIN}", self.at(number, (0, 0)))
                 to, source = places if keep else places[::-1]
                 gap = f"{c.idle}, {c.pitch}, {c.pitch} - {c.length}"
                 yield f"lw_copy_idle_{ITEMSIZES[plane.dtype]}({to}, {source}, {gap}, {c.starts}, {c.stops});"
@@ -213,7 +213,8 @@ class CoalescedTileWriter(TransposedTileWriter):
         self._common(lines, c, w, is_inside)
         lines.add(*buffers.declarations())
         self.open_block_of_rows(lines, c, v, w)
-        statement = self.declare_point(lines, c)
+        self.declare_point(lines, c)
+        self.copy_rows(lines, (*self.first_plane(), (v, c.block), (w, c.begin)), moving=False)
 
         def row_of(plane: Plane) -> str:
             return self.row_stride(plane, v, w)
@@ -225,29 +226,30 @@ class CoalescedTileWriter(TransposedTileWriter):
         lines.add(f"int64_t {c.group} = 0;")
         lines.open(f"for (; {c.group} < {c.last}{after}; {c.group} += {COPIED_STEPS}) {{")
         lines.add(*buffers.copied_in(row_of, along))
-        lag, first, beyond = "", "0", c.lanes
+        lag = ""
         if joins:
-            lag, first, beyond = f" - {c.lag}", c.starts_at, c.beyond
+            lag = f" - {c.lag}"
             lines.open(f"for (int64_t {c.sweep} = 0; {c.sweep} < {c.sweeps}; ++{c.sweep}) {{")
             lines.add(f"const int64_t {c.lag} = {c.delay} * {c.sweep};")
-            lines.add(f"const int64_t {first} = lw_max_i64({c.above}, -{times(buffers.shift, c.sweep)});")
-            lines.add(f"const int64_t {beyond} = {c.lanes} - {c.below} * {c.sweep};")
-            self.indices_of(lines, ((0, f"box->lo[0] + {c.sweep}"),), statement)
+            self.indices_of(lines, ((0, f"box->lo[0] + {c.sweep}"),), self.statement(c))
+        lines.add(f"const int64_t {c.starts_at} = {self.first_of_sweep(c) if joins else 0};")
+        lines.add(f"const int64_t {c.beyond} = {c.lanes}{f' - {times(c.below, c.sweep)}' if joins else ''};")
         lines.add("/* Where lane 0 is, and its step in the rings. */")
         lines.add(f"int64_t {c.plane} = lw_floordiv_i64({c.group}{lag}, {c.pitch});")
         lines.add(f"int64_t {c.position} = {c.group}{lag} - {c.plane} * {c.pitch};")
         lines.add(f"int64_t {c.here} = lw_around({c.group} % {c.kept}{lag}, {c.kept});")
-        lines.add(f"const int64_t {c.end} = {c.group}{lag} + {COPIED_STEPS};")
-        lines.open(f"for (int64_t {c.step} = {c.group}{lag}; {c.step} < {c.end}; ++{c.step}) {{")
-        lines.add(f"const int64_t {c.stops} = lw_min_i64({beyond}, lw_max_i64({first}, {c.step} + 1));")
-        lines.add(f"const int64_t {c.starts} = lw_min_i64({c.stops}, lw_max_i64({first}, {c.step} - {c.whole} + 1));")
-        lines.add(*buffers.at_step())
-        self._lanes_of_planes(lines, c, v, w, statement)
-        lines.add(IN_ORDER)
-        lines.add(f"{c.here} = lw_around({c.here} + 1, {c.kept});")
-        lines.open(f"if (++{c.position} == {c.pitch}) {{")
-        lines.add(f"{c.position} = 0;", f"++{c.plane};")
-        lines.close()
+        lines.add(f"int64_t {c.step} = {c.group}{lag};")
+        lines.add(f"const int64_t {c.end} = {c.step} + {COPIED_STEPS};")
+        if self.vectors and self._lanes_compute_along(c):
+            self._vector_steps(lines, c, self.vectors, v, w)
+        lines.open(f"for (; {c.step} < {c.end}; ++{c.step}) {{")
+        lines.add(f"const int64_t {c.stops} = lw_min_i64({c.beyond}, lw_max_i64({c.starts_at}, {c.step} + 1));")
+        starts = f"lw_max_i64({c.starts_at}, {c.step} - {c.whole} + 1)"
+        lines.add(f"const int64_t {c.starts} = lw_min_i64({c.stops}, {starts});")
+        step = Lines()
+        self._lanes_of_planes(step, c, v, w)
+        self.add_step(lines, step)
+        self._move_on(lines, c)
         lines.close()
         if joins:
             lines.close()
@@ -277,17 +279,62 @@ class CoalescedTileWriter(TransposedTileWriter):
     def first_plane(self) -> tuple[tuple[int, str], ...]:
         return ((self.around, self.loop_bounds(self.around).low),)
 
-    def _lanes_of_planes(self, lines: Lines, c: PairNames, v: int, w: int, statement: str) -> None:
-        """Where only buffers are read and written, lanes between two rows compute along, and what they overwrite is brought back;
-        else the lanes of each plane are computed by themselves."""
+    def _move_on(self, lines: Lines, c: PairNames) -> None:
+        """To the next step."""
+        lines.add(f"{c.here} = lw_around({c.here} + 1, {c.kept});")
+        lines.open(f"if (++{c.position} == {c.pitch}) {{")
+        lines.add(f"{c.position} = 0;", f"++{c.plane};")
+        lines.close()
+
+    def _lanes_compute_along(self, c: PairNames) -> bool:
+        """Whether lanes between two rows compute along, and what they overwrite is brought back: where only buffers are read and
+        written."""
+        named = (self.index(self.nest.loops[k].name) for k in self._around_and_along)
+        notes = self.raises or self.bound.body.accumulators
+        return not notes and not any(mentions(self.statement(c), name) for name in named)
+
+    @property
+    def _around_and_along(self) -> tuple[int, int]:
+        return self.around, self.nest.sweep_depth + self.form.order[-1]
+
+    def _vector_steps(self, lines: Lines, c: PairNames, vectors: VectorSteps, v: int, w: int) -> None:
+        """The steps of a group at which no lane has its first row before it or its last one behind it, where no more than one
+        lane after another is between two rows."""
+        size, gap = f"{c.beyond} - {c.starts_at}", f"{c.pitch} - {c.length}"
+        most, last = self.lanes, vectors.count - 1
+        fits = f"{size} > {most - vectors.width} && {size} <= {most}" if self.joins_sweeps else f"{size} == {most}"
+        begun = f"{c.beyond} <= {c.step} + 1 && {c.end} - {c.whole} <= {c.starts_at}"
+        lines.open(f"if ({fits} && {begun} && {c.pitch} >= {most} + {gap}) {{")
+        self.open_vectors(lines, vectors, self.indices_at(c, v, w))
+        lines.open(f"for (; {c.step} < {c.end}; ++{c.step}) {{")
+        lines.add("/* The first lane between two rows. */")
+        lines.add(f"const int64_t {c.next} = {c.position} + 1 - {c.starts_at};")
+        lane = vectors.lane_type
+        lines.add(f"const {lane} {c.idle} = ({lane})({c.next} < {most} ? {c.next} : {c.next} - {c.pitch});")
+        lines.add(f"const u{lane} {c.gap} = (u{lane})({gap});")
+        indices, step = self.indices_at(c, v, w), Lines()
+        end = f" & ({{0}} < {size})" if self.joins_sweeps else ""
+        step.open(f"if ({c.idle} >= {most} || {c.idle} + ({gap}) <= 0) {{")
+        self.vector_step(step, c, vectors, indices, {last: Mask(f"{{0}} < {size}")} if self.joins_sweeps else {})
+        step.close()
+        step.open("else {")
+        test = f"((u{lane})({{0}} - {c.idle}) >= {c.gap})"
+        masks = {k: Mask(test + (end if k == last else "")) for k in range(vectors.count)}
+        self.vector_step(step, c, vectors, indices, masks)
+        step.close()
+        self.add_step(lines, step)
+        self._move_on(lines, c)
+        lines.close()
+        lines.close()
+
+    def _lanes_of_planes(self, lines: Lines, c: PairNames, v: int, w: int) -> None:
+        """The lanes of a step, those of each plane by themselves where they cannot compute along between two rows."""
         buffers = self.buffers
         before = f" - {c.further} * {c.pitch}" if self.joins_sweeps else f" - {c.pitch}"
-        named = (self.nest.loops[k].name for k in (self.around, w))
-        notes = self.raises or self.bound.body.accumulators
-        if not notes and not any(mentions(statement, self.index(name)) for name in named):
+        if self._lanes_compute_along(c):
             lines.add(f"const int64_t {c.idle} = {c.position} + 1{before}; /* the first lanes between rows */")
             lines.add(*buffers.idle_lanes(keep=True))
-            self.lanes_at_work(lines, c, c.starts, c.stops, self.indices_at(c, v, w), statement)
+            self._lanes_at_work(lines, c, c.starts, c.stops, self.indices_at(c, v, w))
             lines.add(*buffers.idle_lanes(keep=False))
             return
         further = f" + {c.further}" if self.joins_sweeps else ""
@@ -300,8 +347,21 @@ class CoalescedTileWriter(TransposedTileWriter):
         lines.add(f"const int64_t {c.until} = lw_min_i64({c.stops}, {c.idle});")
         lines.add(f"if ({c.first} >= {c.until}) continue;")
         around = (self.around, f"{self.loop_bounds(self.around).low} + {c.current}")
-        along = (w, f"{c.begin} + {c.step} - {c.current} * {c.pitch} - {c.lane}")
-        self.lanes_at_work(lines, c, c.first, c.until, (around, (v, f"{c.block} + {c.lane}"), along), statement)
+
+        def indices(lane: str) -> tuple[tuple[int, str], ...]:
+            along = (w, f"{c.begin} + {c.step} - {c.current} * {c.pitch} - {lane}")
+            return around, (v, f"{c.block} + {lane}"), along
+
+        self._lanes_at_work(lines, c, c.first, c.until, indices)
+        lines.close()
+
+    def _lanes_at_work(self, lines: Lines, c: PairNames, starts: str, stops: str, indices: Indices) -> None:
+        """The lanes of a step, of which mostly all are at work."""
+        lines.open(f"if ({stops} - {starts} == {self.lanes}) {{")
+        self.some_lanes(lines, c, starts, f"{starts} + {self.lanes}", self.vector_pragma(), indices)
+        lines.close()
+        lines.open("else {")
+        self.some_lanes(lines, c, starts, stops, "#pragma GCC ivdep", indices)
         lines.close()
 
     def _plane_stride(self, plane: Plane) -> str:

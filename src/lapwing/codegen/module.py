@@ -183,20 +183,22 @@ class ModuleWriter(StatementWriter):
     def point_function(self) -> Iterator[str]:
         """The loop body as a function of its own, so that every loop around it stays readable."""
         parameters = ", ".join(declared for declared, _ in self._point_parameters())
-        yield from wrapped(f"LW_INLINE void {self._point()}({parameters}) {{")
+        yield from wrapped(f"LW_INLINE void {self.point_name()}({parameters}) {{")
         for line in indented([*self.statements(), *self.unused_locals()]):
             yield from wrapped(line)
         yield "}"
 
-    def point_call(self, reductions: Mapping[str, str] | None = None, trap: str = "trap") -> str:
+    def point_call(
+        self, reductions: Mapping[str, str] | None = None, trap: str = "trap", places: Mapping[str, str] | None = None
+    ) -> str:
         """A call of the loop body; ``reductions`` gives other C variables that some reductions are kept in, ``trap`` the one in
-        which it is noted that the plain loop would raise."""
+        which it is noted that the plain loop would raise, ``places`` what takes the place of other arguments."""
         replaced = {f"&{self.accumulator(name)}": f"&{kept}" for name, kept in (reductions or {}).items()}
-        replaced["&trap"] = f"&{trap}"
+        replaced |= {"&trap": f"&{trap}", **(places or {})}
         arguments = [replaced.get(argument, argument) for _, argument in self._point_parameters()]
-        return f"{self._point()}({', '.join(arguments)});"
+        return f"{self.point_name()}({', '.join(arguments)});"
 
-    def _point(self) -> str:
+    def point_name(self) -> str:
         return self.names.get("point", f"{self.nest.name}_point")
 
     def _point_parameters(self) -> list[tuple[str, str]]:

@@ -21,7 +21,7 @@ from lapwing.affine.scanning import LoopBounds
 from lapwing.codegen.body.expression import C_TYPES
 from lapwing.codegen.body.if_conversion import without_branches
 from lapwing.codegen.body.names import PairNames
-from lapwing.codegen.body.text import Lines, indented, mentions, plus, wrapped
+from lapwing.codegen.body.text import Lines, indented, mentions, wrapped
 from lapwing.codegen.faces import FaceWriter
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
@@ -56,12 +56,16 @@ class TileWriter(FaceWriter):
         yield from ()
 
     def source(self) -> str:
-        lines = [*self.heading("One tile."), *self.headers(), "", *self.invariant_functions(), *self.point_function()]
-        if self._wraps:
-            with self._where_nothing_wraps():
-                lines += ["", *self.point_function()]
+        lines = [*self.heading("One tile."), *self.headers(), "", *self.invariant_functions(), *self.point_functions()]
         lines += ["", *self._compute(), "", *self.face_functions()]
         return "\n".join(lines) + "\n"
+
+    def point_functions(self) -> Iterator[str]:
+        """The loop body, in every form that the loops call."""
+        yield from self.point_function()
+        if self._wraps:
+            with self._where_nothing_wraps():
+                yield from ("", *self.point_function())
 
     def _compute(self) -> Iterator[str]:
         lines = Lines()
@@ -138,10 +142,10 @@ class TileWriter(FaceWriter):
         finally:
             self.printer.inside = frozenset()
 
-    def _point(self) -> str:
+    def point_name(self) -> str:
         if self.printer.inside:
-            return self.names.get("point inside", f"{super()._point()}_inside")
-        return super()._point()
+            return self.names.get("point inside", f"{super().point_name()}_inside")
+        return super().point_name()
 
     def _split_loop(self, lines: Lines, k: int, call: str, pragma: str) -> None:
         """The innermost loop in three parts (index set splitting): in the middle one nothing wraps, and vectors can be
@@ -177,7 +181,7 @@ class TileWriter(FaceWriter):
             lines.add(f"if ({c.begin} >= {c.end}) {'continue' if is_inside else 'return'};")
         self.open_block(lines, c, v)
         lines.add(*(self._ragged_steps(c, v, row) if ragged else self._even_steps(c)))
-        kept = self.declare_private(lines, c)
+        self.declare_private(lines, c)
 
         def steps(first: str, last: str, lanes: tuple[str, str], statement: str, *pragma: str) -> None:
             lines.open(f"for (int64_t {c.step} = {first}; {c.step} < {last}; ++{c.step}) {{")
@@ -199,7 +203,13 @@ class TileWriter(FaceWriter):
                 f"lw_min_i64({c.lanes}, {c.step} - {c.begin} + 1)",
             )
         steps(first, c.all_from, some, guarded)
-        steps(c.all_from, c.all_until, ("0", str(self.lanes)), self.point_call(kept), self.vector_pragma())
+        steps(
+            c.all_from,
+            c.all_until,
+            ("0", str(self.lanes)),
+            self.point_call(self.private_of(c.lane)),
+            self.vector_pragma(),
+        )
         steps(c.all_until, last, some, guarded)
         self.fold_private(lines, c)
         lines.close()
@@ -211,14 +221,17 @@ class TileWriter(FaceWriter):
         lines.add(f"const int64_t {c.lanes} = lw_min_i64({self.lanes}, {high} - {c.block});")
         return high
 
-    def declare_private(self, lines: Lines, c: PairNames, margin: int = 0) -> dict[str, str]:
-        """Declares an accumulator a lane for every reduction, for so many lanes before lane 0 as well; where each is kept."""
+    def declare_private(self, lines: Lines, c: PairNames, margin: int = 0) -> None:
+        """Declares an accumulator a lane for every reduction, for so many lanes before lane 0 as well."""
         private, lanes = self._private_accumulators(), self.lanes + margin
         for name, (c_type, start, _) in private.items():
             lines.add(f"{c_type} {name}[{lanes}];")
             lines.add(f"for (int {c.lane} = 0; {c.lane} < {lanes}; ++{c.lane}) {name}[{c.lane}] = {start};")
+
+    def private_of(self, lane: str) -> dict[str, str]:
+        """Where the accumulators of a lane are kept."""
         names = [accumulator.name for accumulator in self._plain_accumulators()]
-        return {name: f"{own}[{plus(c.lane, margin)}]" for name, own in zip(names, private, strict=True)}
+        return {name: f"{own}[{lane}]" for name, own in zip(names, self._private_accumulators(), strict=True)}
 
     def fold_private(self, lines: Lines, c: PairNames, margin: int = 0) -> None:
         """Brings the accumulators of all lanes together."""
@@ -231,9 +244,9 @@ class TileWriter(FaceWriter):
 
     def _even_steps(self, c: PairNames) -> Iterator[str]:
         """The steps in which all lanes work, where all rows are alike."""
-        yield f"const bool full = {c.lanes} == {self.lanes} && {c.end} - {c.begin} >= {self.lanes};"
-        yield f"const int64_t {c.all_from} = full ? {c.begin} + {self.lanes - 1} : {c.end} + {c.lanes} - 1;"
-        yield f"const int64_t {c.all_until} = full ? {c.end} : {c.all_from};"
+        yield f"const bool {c.full} = {c.lanes} == {self.lanes} && {c.end} - {c.begin} >= {self.lanes};"
+        yield f"const int64_t {c.all_from} = {c.full} ? {c.begin} + {self.lanes - 1} : {c.end} + {c.lanes} - 1;"
+        yield f"const int64_t {c.all_until} = {c.full} ? {c.end} : {c.all_from};"
 
     def _ragged_steps(self, c: PairNames, v: int, row: LoopBounds) -> Iterator[str]:
         """The steps in which each lane works, some do, and all do, where rows begin and end where they like."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from lapwing.codegen.body.expression import C_TYPES
 from lapwing.codegen.body.names import Names, PairNames
-from lapwing.codegen.body.text import plus, signed
+from lapwing.codegen.body.text import Lines, mentions, plus, signed
 from lapwing.loopnest.binding import typed as t
 from lapwing.tiling.transposed import (
     BUFFER_LANES,
@@ -26,7 +26,7 @@ class Buffers:
 
     def __init__(self, planes: Planes, names: Names, c: PairNames) -> None:
         self.planes, self.c, self._names = planes.planes, c, names
-        self.all_planes, self._places = planes, planes.places
+        self.all_planes, self.places = planes, planes.places
         self.sweeps, self.delay, self.shift = planes.sweeps, planes.delay, planes.shift
         self._buffers = [self._name(k, "steps") for k in range(len(self.planes))]
 
@@ -43,11 +43,11 @@ class Buffers:
         """What stands for the elements in the loop body."""
         lane = self.c.lane
         return {
-            load: f"{self._at(number, distance(offset))}[{lane if not offset[0] else f'{lane} {signed(offset[0])}'}]"
-            for load, (number, offset) in self._places.items()
+            load: f"{self.at(number, distance(offset))}[{lane if not offset[0] else f'{lane} {signed(offset[0])}'}]"
+            for load, (number, offset) in self.places.items()
         }
 
-    def _at(self, number: int, when: Distance) -> str:
+    def at(self, number: int, when: Distance) -> str:
         """The elements of a step, so far from the one at hand."""
         planes, steps = when
         words = [f"{abs(steps)}_{'later' if steps > 0 else 'ago'}"] if steps else []
@@ -55,16 +55,16 @@ class Buffers:
             words += [f"{abs(planes)}_plane{'s' if abs(planes) > 1 else ''}_{'later' if planes > 0 else 'ago'}"]
         return self._name(number, "_".join(words) or "now")
 
-    def _times(self, number: int) -> list[Distance]:
+    def times(self, number: int) -> list[Distance]:
         """The steps, from the one at hand, that the body uses."""
-        return sorted({distance(offset) for n, offset in self._places.values() if n == number})
+        return sorted({distance(offset) for n, offset in self.places.values() if n == number})
 
     def parameters(self) -> list[tuple[str, str]]:
         """Of the loop body's function: a pointer to lane 0 of every step used, and the lane."""
         found = []
         for number, plane in enumerate(self.planes):
-            for when in self._times(number):
-                name = self._at(number, when)
+            for when in self.times(number):
+                name = self.at(number, when)
                 const = "" if plane.written and when == (0, 0) else "const "
                 found.append((f"{const}{C_TYPES[plane.dtype]} *restrict {name}", name))
         return [*found, (f"int64_t {self.c.lane}", self.c.lane)]
@@ -182,14 +182,16 @@ class Buffers:
         index = f"({index})" if " " in index else index
         return f"{self._buffers[number]} + ({index} & {self.all_planes.kept_steps(number) - 1}) * {BUFFER_LANES} + {MARGIN}"
 
-    def at_step(self) -> Iterator[str]:
-        """Pointers to lane 0 of the steps that the loop body uses."""
+    def at_step(self, used_in: Lines) -> Iterator[str]:
+        """Pointers to lane 0 of the steps that some lines use."""
+        text = "\n".join(used_in.texts)
         for number, plane in enumerate(self.planes):
-            for when in self._times(number):
+            for when in self.times(number):
                 const = "" if plane.written and when == (0, 0) else "const "
-                here = self._lane_0_now(number, plane, when)
-                yield f"{const}{C_TYPES[plane.dtype]} *const {self._at(number, when)} = {here};"
+                here, name = self.lane_0_at(number, when), self.at(number, when)
+                if mentions(text, name):
+                    yield f"{const}{C_TYPES[plane.dtype]} *const {name} = {here};"
 
-    def _lane_0_now(self, number: int, plane: Plane, when: Distance) -> str:
+    def lane_0_at(self, number: int, when: Distance) -> str:
         """Where lane 0 of a step is kept that is so far from the one at hand."""
-        return self._lane_0(number, plane, self.c.step, when[1])
+        return self._lane_0(number, self.planes[number], self.c.step, when[1])

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from lapwing.affine.affine import Affine
 from lapwing.codegen.body.names import PairNames
 from lapwing.codegen.body.text import Lines, mentions, plus
 from lapwing.codegen.tile_loops import IN_ORDER, TileWriter
 from lapwing.codegen.transposed import Buffers
+from lapwing.codegen.vectors import Accumulator, Mask, Point, VectorSteps, vector_lanes
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.machine.vectors import vector_bytes
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.invariants import raises_alike
 from lapwing.tiling.transposed import BUFFER_LANES, COPIED_STEPS, MARGIN, Plane, Planes, planes_of
+
+# From the C text of a lane, none for the first: loops, and the coordinates of its point.
+Indices = Callable[[str], Sequence[tuple[int, str]]]
 
 
 class TransposedTileWriter(TileWriter):
@@ -26,9 +32,31 @@ class TransposedTileWriter(TileWriter):
         assert planes is not None, "the form is not legal"
         self.buffers = self.make_buffers(planes)
         self.printer.placed = self.buffers.elements()
+        lanes = vector_lanes(self.bound, self.buffers, vector_bytes(), self._move)
+        self.vectors = self.make_vectors(lanes) if lanes else None
+        self._in_vectors = False
 
     def make_buffers(self, planes: Planes) -> Buffers:
         return Buffers(planes, self.names, self.pair_names())
+
+    def make_vectors(self, lanes: int) -> VectorSteps:
+        kept = zip(self._plain_accumulators(), self._private_accumulators(), strict=True)
+        accumulators = [Accumulator(f"&{self.accumulator(a.name)}", own, a.dtype) for a, own in kept]
+        return VectorSteps(self.bound, self.buffers, self.names, self.pair_names(), lanes, self._move, accumulators)
+
+    def _move(self, load: t.Load) -> tuple[int, int] | None:
+        """By how much the place of an element moves along the last axis of its array from lane to lane, and from step to step."""
+        v, w = (self.nest.space_loops[k] for k in self.form.order[-2:])
+        # From lane to lane a step further back, and in skewed rows as many as those are further on.
+        back = 1 + self._skew_of_pair(*(self.nest.loop_names.index(loop.name) for loop in (v, w)))
+        moves = []
+        for subscript in load.subscripts:
+            if not isinstance(subscript, t.AffineSubscript) or subscript.wrap:
+                return None
+            down, along = (loop.step * subscript.affine.coefficient(loop.name) for loop in (v, w))
+            moves.append((down - back * along, along))
+        *outer, inner = moves
+        return None if any(any(move) for move in outer) else inner
 
     @property
     def joins_sweeps(self) -> bool:
@@ -36,88 +64,226 @@ class TransposedTileWriter(TileWriter):
 
     def headers(self) -> Iterator[str]:
         yield from self.buffers.headers()
+        if self.vectors:
+            yield from ("", *self.vectors.types())
 
     def sweep_indices(self, lines: Lines, body: str) -> None:
         # What is copied may lie in another place in every sweep, though the body's text no longer says so.
         super().sweep_indices(lines, "\n".join([body, *self.buffers.first_elements(self.printer.in_array)]))
 
     def buffer_parameters(self) -> list[tuple[str, str]]:
-        return self.buffers.parameters()
+        return self.vectors.parameters() if self._in_vectors and self.vectors else self.buffers.parameters()
+
+    def point_functions(self) -> Iterator[str]:
+        yield from super().point_functions()
+        if self.vectors:
+            with self._one_vector():
+                yield from ("", *self.point_function())
+
+    @contextmanager
+    def _one_vector(self) -> Iterator[None]:
+        """What is written is for the lanes of a vector."""
+        assert self.vectors is not None
+        self.printer.placed, self._in_vectors = self.vectors.elements(), True
+        try:
+            yield
+        finally:
+            self.printer.placed, self._in_vectors = self.buffers.elements(), False
+
+    def point_name(self) -> str:
+        return (
+            self.names.get("point of a vector", f"{super().point_name()}_in_vector")
+            if self._in_vectors
+            else super().point_name()
+        )
 
     def pair(self, lines: Lines, v: int, w: int, call: str, is_inside: bool) -> None:
-        """The two innermost loops as a block of rows, each one step behind the row above, on buffers of what the steps need."""
-        buffers, (_, delay) = self.buffers, self.buffers.delay
-        c, along, joins = self.pair_names(), self.nest.loops[w].step, buffers.sweeps > 1
+        """The two innermost loops as a block of rows, each one step behind the row above, on buffers of what the steps need. All
+        steps of a group are computed in a sweep before the next one does its own."""
+        buffers, joins = self.buffers, self.joins_sweeps
+        c, along = self.pair_names(), self.nest.loops[w].step
         if joins:
             lines.add(f"const int64_t {c.sweeps} = box->hi[0] - box->lo[0];")
         lines.add(*buffers.declarations())
         self.open_block_of_rows(lines, c, v, w)
-        statement = self.declare_point(lines, c)
+        self.declare_point(lines, c)
+        self.copy_rows(lines, ((v, c.block), (w, c.begin)), moving=False)
 
         def row_of(plane: Plane) -> str:
             return self.row_stride(plane, v, w)
 
         lines.add(*buffers.copied_before(row_of, along))
-        starts, stops, clock, after = c.starts, c.stops, c.step, ""
-        if joins:
-            starts, stops, clock = f"{starts}[{c.sweep}]", f"{stops}[{c.sweep}]", c.clock
-            after = f" + {times(delay, f'({c.sweeps} - 1)')}"
-            lines.add(
-                f"int64_t {c.starts}[{buffers.sweeps}], {c.stops}[{buffers.sweeps}]; /* lanes at work in each sweep */"
-            )
-            lines.open(f"for (int64_t {c.sweep} = 0; {c.sweep} < {c.sweeps}; ++{c.sweep}) {{")
-            lines.add(f"{starts} = {stops} = lw_max_i64({c.above}, -{times(buffers.shift, c.sweep)});")
-            lines.close()
-        else:
-            lines.add(f"int64_t {starts} = 0, {stops} = 0; /* lanes at work */")
-            lines.add("/* The steps at which all lanes of a whole block are at work. */")
-            all_from = f"{c.row_from}[{self.lanes - 1 + MARGIN}] + {self.lanes - 1}"
-            lines.add(f"const int64_t {c.all_from} = {c.lanes} == {self.lanes} ? {all_from} : INT64_MAX;")
-            lines.add(f"const int64_t {c.all_until} = {c.row_until}[{MARGIN}];")
+        starts, stops, after = self._declare_lanes_at_work(lines, c)
         lines.add(f"const int64_t {c.last} = {c.row_until}[{c.lanes} - 1 + {MARGIN}] + {c.lanes} - 1;")
         lines.add(f"int64_t {c.group} = 0;")
         lines.open(f"for (; {c.group} < {c.last}{after}; {c.group} += {COPIED_STEPS}) {{")
         lines.add(*buffers.copied_in(row_of, along))
-
-        indices = self.indices_at(c, v, w)
-        if not joins:
-            beyond = f"{c.group} + {COPIED_STEPS}"
-            lines.open(f"if ({c.group} >= {c.all_from} && {beyond} <= {c.all_until}) {{")
-            lines.open(f"for (int64_t {c.step} = {c.group}; {c.step} < {beyond}; ++{c.step}) {{")
-            lines.add(*buffers.at_step())
-            self.some_lanes(lines, c, "0", str(self.lanes), self.vector_pragma(), indices, statement)
-            lines.add(IN_ORDER)
-            lines.close()
-            lines.add(f"{stops} = {self.lanes};")
-            lines.close()
-            lines.open("else {")
-        lines.add(f"const int64_t {c.end} = lw_min_i64({c.group} + {COPIED_STEPS}, {c.last}{after});")
-        lines.open(f"for (int64_t {clock} = {c.group}; {clock} < {c.end}; ++{clock}) {{")
-        beyond = c.lanes
         if joins:
-            beyond = c.beyond
             lines.open(f"for (int64_t {c.sweep} = 0; {c.sweep} < {c.sweeps}; ++{c.sweep}) {{")
-            lines.add(f"const int64_t {c.step} = {clock} - {times(delay, c.sweep)};")
-            lines.add(f"const int64_t {c.beyond} = {c.lanes} - {c.below} * {c.sweep};")
-            self.indices_of(lines, ((0, f"box->lo[0] + {c.sweep}"),), statement)
-        lines.add(*buffers.at_step())
-        lines.add(f"while ({stops} < {beyond} && {c.row_from}[{stops} + {MARGIN}] + {stops} <= {c.step}) ++{stops};")
-        lines.add(
-            f"while ({starts} < {stops} && {c.row_until}[{starts} + {MARGIN}] + {starts} <= {c.step}) ++{starts};"
-        )
-
+            self.indices_of(lines, ((0, f"box->lo[0] + {c.sweep}"),), self.statement(c))
+        self._steps_of_group(lines, c, starts, stops, self.indices_at(c, v, w))
         if joins:
-            self.lanes_at_work(lines, c, starts, stops, indices, statement)
-        else:
-            self.some_lanes(lines, c, starts, stops, "#pragma GCC ivdep", indices, statement)
-        lines.add(IN_ORDER)
-        lines.close()
-        lines.close()
+            lines.close()
         lines.add(*buffers.copied_out(row_of, along))
         lines.close()
         lines.add(*buffers.copied_last(row_of, along, c.last))
         self.fold_point(lines, c)
         lines.close()
+
+    def _declare_lanes_at_work(self, lines: Lines, c: PairNames) -> tuple[str, str, str]:
+        """Declares the first lane at work and the one that is no more, of each sweep: their C texts, and by how much later the
+        last sweep ends than the first."""
+        if not self.joins_sweeps:
+            lines.add(f"int64_t {c.starts} = 0, {c.stops} = 0; /* lanes at work */")
+            return c.starts, c.stops, ""
+        sweeps = self.buffers.sweeps
+        starts, stops = f"{c.starts}[{c.sweep}]", f"{c.stops}[{c.sweep}]"
+        lines.add(f"int64_t {c.starts}[{sweeps}], {c.stops}[{sweeps}]; /* lanes at work in each sweep */")
+        lines.open(f"for (int64_t {c.sweep} = 0; {c.sweep} < {c.sweeps}; ++{c.sweep}) {{")
+        lines.add(f"{starts} = {stops} = {self.first_of_sweep(c)};")
+        lines.close()
+        return starts, stops, f" + {times(self._delay, f'({c.sweeps} - 1)')}"
+
+    @property
+    def _delay(self) -> int:
+        """By how many steps each sweep is behind the one before."""
+        return self.buffers.delay[1]
+
+    def first_of_sweep(self, c: PairNames) -> str:
+        """The first lane of a sweep."""
+        return f"lw_max_i64({c.above}, -{times(self.buffers.shift, c.sweep)})"
+
+    def _steps_of_group(self, lines: Lines, c: PairNames, starts: str, stops: str, indices: Indices) -> None:
+        """The steps of a group in one sweep: in those at which all lanes are at work nothing is asked lane by lane."""
+        joins, vectors = self.joins_sweeps, self.vectors
+        lag = f" - {times(self._delay, c.sweep)}" if joins else ""
+        lines.add(f"int64_t {c.step} = {c.group}{lag};")
+        lines.add(f"const int64_t {c.end} = lw_min_i64({c.step} + {COPIED_STEPS}, {c.last});")
+        lines.add(f"const int64_t {c.starts_at} = {self.first_of_sweep(c) if joins else 0};")
+        lines.add(f"const int64_t {c.beyond} = {c.lanes}{f' - {times(c.below, c.sweep)}' if joins else ''};")
+        first, last, size = c.starts_at, f"{c.beyond} - 1", f"{c.beyond} - {c.starts_at}"
+        # At the first rows and the last ones the lanes of a sweep may be a few less, or more.
+        enough = f"{size} > {self.lanes - vectors.width}" if vectors and self._masks_ends else f"{size} == {self.lanes}"
+        lines.add("/* Whether all lanes are at work in all of these steps. */")
+        lines.add(
+            f"const bool {c.full} = {enough} && {c.row_from}[{last} + {MARGIN}] + {last} <= {c.step} && {c.end} <= "
+            f"{c.row_until}[{first} + {MARGIN}] + {first};"
+        )
+        if vectors and self._may_mask:
+            self.open_vectors(lines, vectors, indices)
+        lines.open(f"if ({c.full}) {{")
+        if vectors and not self._may_mask:
+            self.open_vectors(lines, vectors, indices)
+        lines.open(f"for (; {c.step} < {c.end}; ++{c.step}) {{")
+        self.add_step(lines, self._all_lanes(c, indices))
+        lines.close()
+        lines.add(f"{stops} = {c.beyond};")
+        if vectors and not self._may_mask:
+            lines.add(*vectors.brought_back())
+        lines.close()
+        lines.open(f"for (; {c.step} < {c.end}; ++{c.step}) {{")
+        lines.add(f"while ({stops} < {c.beyond} && {c.row_from}[{stops} + {MARGIN}] + {stops} <= {c.step}) ++{stops};")
+        lines.add(
+            f"while ({starts} < {stops} && {c.row_until}[{starts} + {MARGIN}] + {starts} <= {c.step}) ++{starts};"
+        )
+        self.add_step(lines, self._lanes_between(c, starts, stops, indices))
+        lines.close()
+        if vectors and self._may_mask:
+            lines.add(*vectors.brought_back())
+
+    def _all_lanes(self, c: PairNames, indices: Indices) -> Lines:
+        """A step at which all lanes of a sweep are at work."""
+        lines, first, vectors = Lines(), c.starts_at, self.vectors
+        if vectors is None:
+            self.some_lanes(lines, c, first, f"{first} + {self.lanes}", self.vector_pragma(), indices)
+            return lines
+        self._declare_terms(lines, first)
+        ends = {vectors.count - 1: Mask(f"{{}} < {c.beyond} - {first}")} if self._masks_ends else {}
+        self.vector_step(lines, c, vectors, indices, ends)
+        self._keep_terms(lines, first, c.beyond)
+        if self._masks_ends:
+            self._more_lanes(lines, c, first, c.beyond, indices)
+        return lines
+
+    def _lanes_between(self, c: PairNames, starts: str, stops: str, indices: Indices) -> Lines:
+        """A step at which some lanes of a sweep are at work."""
+        lines, first, vectors = Lines(), c.starts_at, self.vectors
+        if vectors is None or not self._may_mask:
+            self.some_lanes(lines, c, starts, stops, "#pragma GCC ivdep", indices)
+            return lines
+        lane = vectors.lane_type
+        lines.add(f"const {lane} {c.low} = ({lane})({starts} - {first}), {c.high} = ({lane})({stops} - {first});")
+        mask = Mask(f"({c.low} <= {{0}}) & ({{0}} < {c.high})", f"{c.low} < {{1}} && {{0}} < {c.high}")
+        self.vector_step(lines, c, vectors, indices, dict.fromkeys(range(vectors.count), mask))
+        if self._masks_ends:
+            self._more_lanes(lines, c, starts, stops, indices)
+        return lines
+
+    def add_step(self, lines: Lines, step: Lines) -> None:
+        """The lines of a step, and before them pointers to what they use."""
+        lines.add(*self.buffers.at_step(step))
+        lines.include(step)
+        lines.add(IN_ORDER)
+
+    @property
+    def _masks_ends(self) -> bool:
+        """Whether a sweep has its vectors at the first rows and the last ones, too, where its lanes are a few less or more."""
+        return self.joins_sweeps and self._may_mask
+
+    def _more_lanes(self, lines: Lines, c: PairNames, starts: str, stops: str, indices: Indices) -> None:
+        """The lanes of a block at an end of the rows that are not in its vectors."""
+        beyond = f"{c.starts_at} + {self.lanes}"
+        lines.open(f"if ({stops} > {beyond}) {{")
+        starts = beyond if starts == c.starts_at else f"lw_max_i64({starts}, {beyond})"
+        self.some_lanes(lines, c, starts, stops, "#pragma GCC ivdep", indices)
+        lines.close()
+
+    def open_vectors(self, lines: Lines, vectors: VectorSteps, indices: Indices) -> None:
+        """Before the steps of a group."""
+        if vectors.has_rows(moving=True):
+            lines.add(f"const int64_t {self.pair_names().first} = {self.pair_names().step};")
+        self.copy_rows(lines, indices(""), moving=True)
+        lines.add(*vectors.last_steps())
+
+    def copy_rows(self, lines: Lines, indices: Sequence[tuple[int, str]], moving: bool) -> None:
+        """What the lanes of vectors want of rows that are in no plane: those whose elements move on from lane to lane in every
+        step, or those whose elements stay."""
+        if self.vectors is None or not self.vectors.has_rows(moving):
+            return
+
+        def place(load: t.Load) -> tuple[str, str, str]:
+            last = load.subscripts[-1]
+            assert isinstance(last, t.AffineSubscript)
+            extent = self._extent(load.array, len(load.subscripts) - 1)
+            return self.printer.in_array(load), self.affine(last.affine), extent
+
+        lines.add(*self.vectors.row_declarations(moving))
+        lines.open("{")
+        copies = list(self.vectors.copied_rows(moving, place))
+        self.indices_of(lines, indices, "\n".join(copies))
+        lines.add(*copies)
+        lines.close()
+
+    def vector_step(
+        self, lines: Lines, c: PairNames, vectors: VectorSteps, indices: Indices, masks: Mapping[int, Mask]
+    ) -> None:
+        """A step of all lanes in vectors, those that are at work of some."""
+        vectors.step(lines, self._point_in_vector(c, indices), masks)
+
+    def _point_in_vector(self, c: PairNames, indices: Indices) -> Point:
+        """The loop body at a lane of a vector."""
+
+        def statements(at: str, places: Mapping[str, str]) -> Iterator[str]:
+            firsts = map(self._first_term, self._exact_sums)
+            with self._one_vector():
+                statement = self.statement(
+                    c, f"{at} + {c.lane}", {**places, **{name: f"{name} + {at}" for name in firsts}}
+                )
+            lines = Lines()
+            self.indices_of(lines, indices(f"({at} + {c.lane})"), statement)
+            yield from (*lines.texts, statement)
+
+        return statements
 
     def open_block_of_rows(self, lines: Lines, c: PairNames, v: int, w: int) -> None:
         """Opens the loop over blocks of rows, and says what is known of a block before its first step."""
@@ -132,14 +298,17 @@ class TransposedTileWriter(TileWriter):
             lines.add(f"const int64_t {c.above} = {c.block} == {self.loop_bounds(v).low} ? 0 : -{rest};")
         self._rows_of_block(lines, c, v, w)
 
-    def declare_point(self, lines: Lines, c: PairNames) -> str:
-        """A call of the loop body. Every lane notes by itself what it sums up, and where the plain loop would raise, so that the
-        lanes of a step do not wait for each other."""
-        private = self.declare_private(lines, c, MARGIN)
-        if not self.raises:
-            return self.point_call(private)
-        lines.add(f"int64_t {c.traps}[{self.lanes + MARGIN}] = {{0}};")
-        return self.point_call(private, f"{c.traps}[{plus(c.lane, MARGIN)}]")
+    def declare_point(self, lines: Lines, c: PairNames) -> None:
+        """Declares what every lane notes by itself: what it sums up, and where the plain loop would raise, so that the lanes of a
+        step do not wait for each other."""
+        self.declare_private(lines, c, MARGIN)
+        if self.raises:
+            lines.add(f"int64_t {c.traps}[{self.lanes + MARGIN}] = {{0}};")
+
+    def statement(self, c: PairNames, lane: str = "", places: Mapping[str, str] | None = None) -> str:
+        """A call of the loop body. lane: the C text of the lane, where it is not the loop's index."""
+        own = plus(lane or c.lane, MARGIN)
+        return self.point_call(self.private_of(own), f"{c.traps}[{own}]" if self.raises else "trap", places)
 
     def _first_term(self, accumulator: t.Accumulator) -> str:
         """The C name of where a step's terms of an exact sum are kept, from lane 0 on."""
@@ -165,6 +334,17 @@ class TransposedTileWriter(TileWriter):
         """Whether some iterations may raise, and others not."""
         return not raises_alike(self.bound.body)
 
+    @property
+    def _may_mask(self) -> bool:
+        """Whether lanes that are not at work may compute along, with whatever is in the buffers, because it is thrown away."""
+        if self.vectors is None:
+            return False
+        body, places = self.bound.body, self.vectors.elements()
+        nodes = (n for s in t.all_statements(body.statements) for v in t.own_values(s) for n in t.walk(v))
+        only_buffers = all(node in places for node in nodes if isinstance(node, t.Load))
+        bools = any(plane.dtype == "bool" for plane in self.buffers.planes)
+        return only_buffers and not bools and not self._exact_sums and not self.raises
+
     def row_stride(self, plane: Plane, v: int, w: int) -> str:
         """The C text of what leads from a lane's element to that of the next at the same position."""
         loop = self.nest.loops[v]
@@ -172,47 +352,43 @@ class TransposedTileWriter(TileWriter):
         stride = f"{'-' if loop.step < 0 else ''}{self.stride(plane.array, axis)}"
         return plus(stride, -self._skew_of_pair(v, w) * self.nest.loops[w].step)
 
-    def lanes_at_work(
-        self, lines: Lines, c: PairNames, starts: str, stops: str, indices: Sequence[tuple[int, str]], statement: str
-    ) -> None:
-        """The lanes of a step, of which mostly all are at work."""
-        lines.open(f"if ({stops} - {starts} == {self.lanes}) {{")
-        self.some_lanes(lines, c, starts, f"{starts} + {self.lanes}", self.vector_pragma(), indices, statement)
-        lines.close()
-        lines.open("else {")
-        self.some_lanes(lines, c, starts, stops, "#pragma GCC ivdep", indices, statement)
-        lines.close()
-
-    def some_lanes(
-        self,
-        lines: Lines,
-        c: PairNames,
-        first: str,
-        beyond: str,
-        pragma: str,
-        indices: Sequence[tuple[int, str]],
-        statement: str,
-    ) -> None:
+    def some_lanes(self, lines: Lines, c: PairNames, first: str, beyond: str, pragma: str, indices: Indices) -> None:
         """The points of a step in some of its lanes."""
-        sums = [a for a in self.bound.body.accumulators if a.exact_sum]
-        for accumulator in sums:
-            _, count = self.terms_names(accumulator)
-            lines.add(f"const int64_t {self._first_term(accumulator)} = {_difference(count, first)};")
+        statement = self.statement(c)
+        self._declare_terms(lines, first)
         lines.add(pragma)
         lines.open(f"for (int64_t {c.lane} = {first}; {c.lane} < {beyond}; ++{c.lane}) {{")
-        self.indices_of(lines, indices, statement)
+        self.indices_of(lines, indices(c.lane), statement)
         lines.add(statement)
         lines.close()
-        for accumulator in sums:
+        self._keep_terms(lines, first, beyond)
+
+    def _declare_terms(self, lines: Lines, first: str) -> None:
+        """Where a step's terms of exact sums are kept, the first of which is that of the first lane at work."""
+        for accumulator in self._exact_sums:
+            _, count = self.terms_names(accumulator)
+            lines.add(f"const int64_t {self._first_term(accumulator)} = {_difference(count, first)};")
+
+    def _keep_terms(self, lines: Lines, first: str, beyond: str) -> None:
+        for accumulator in self._exact_sums:
             terms, count = self.terms_names(accumulator)
             kept = f"{self.accumulator(accumulator.name)}, {terms}, {count}"
             added = _difference(beyond, first)
             added = f"({added})" if " " in added else added
             lines.add(f"{count} = lw_exact_keep({kept} + {added}, {self.lanes + MARGIN});")
 
-    def indices_at(self, c: PairNames, v: int, w: int) -> tuple[tuple[int, str], ...]:
+    @property
+    def _exact_sums(self) -> list[t.Accumulator]:
+        return [a for a in self.bound.body.accumulators if a.exact_sum]
+
+    def indices_at(self, c: PairNames, v: int, w: int) -> Indices:
         """The coordinates of a lane's point."""
-        return (v, f"{c.block} + {c.lane}"), (w, f"{c.begin} + {c.step} - {c.lane}")
+
+        def indices(lane: str) -> tuple[tuple[int, str], ...]:
+            down, back = (f" + {lane}", f" - {lane}") if lane else ("", "")
+            return (v, f"{c.block}{down}"), (w, f"{c.begin} + {c.step}{back}")
+
+        return indices
 
     def _rows_of_block(self, lines: Lines, c: PairNames, v: int, w: int) -> None:
         """Where the rows of a block begin and end, from the first position of its first row on, and what is copied of them."""

@@ -11,12 +11,25 @@
 #define LW_BYTES 4
 #include "transposed.h"
 
+typedef int32_t vector_of_int32 __attribute__((vector_size(64)));
+typedef int32_t vector_of_int32_anywhere __attribute__((vector_size(64), aligned(4), may_alias));
+
 LW_INLINE void align_point(const uint8_t *restrict a, const uint8_t *restrict b, const int32_t *restrict h_2_ago,
         const int32_t *restrict h_1_ago, int32_t *restrict h_now, int64_t lane, int32_t match, int32_t mismatch,
-        int32_t gap, int32_t *best, int64_t i, int64_t j) {
+        int32_t gap_2, int32_t *best, int64_t i, int64_t j) {
     const int32_t s = (a[i - 1] == b[j - 1]) ? (int32_t)match : (int32_t)mismatch;
-    const int32_t h_new = lw_max_i32(lw_max_i32(lw_max_i32(0, h_2_ago[lane - 1] + s), h_1_ago[lane - 1] - (int32_t)gap),
-            h_1_ago[lane] - (int32_t)gap);
+    const int32_t h_new = lw_max_i32(lw_max_i32(lw_max_i32(0, h_2_ago[lane - 1] + s), h_1_ago[lane - 1]
+            - (int32_t)gap_2), h_1_ago[lane] - (int32_t)gap_2);
+    h_now[lane] = h_new;
+    *best = lw_max_i32(*best, h_new);
+}
+
+LW_INLINE void align_point_in_vector(const int32_t *restrict h_2_ago_1_above, const int32_t *restrict h_1_ago_1_above,
+        const int32_t *restrict h_1_ago, int32_t *restrict h_now, const int32_t *restrict a_here,
+        const int32_t *restrict b_here, int64_t lane, int32_t match, int32_t mismatch, int32_t gap_2, int32_t *best) {
+    const int32_t s = (a_here[lane] == b_here[lane]) ? (int32_t)match : (int32_t)mismatch;
+    const int32_t h_new = lw_max_i32(lw_max_i32(lw_max_i32(0, h_2_ago_1_above[lane] + s), h_1_ago_1_above[lane]
+            - (int32_t)gap_2), h_1_ago[lane] - (int32_t)gap_2);
     h_now[lane] = h_new;
     *best = lw_max_i32(*best, h_new);
 }
@@ -28,7 +41,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     const uint8_t *restrict const b = tile->arrays[2].base;
     const int32_t match = (int32_t)tile->scalars[2].i;
     const int32_t mismatch = (int32_t)tile->scalars[3].i;
-    const int32_t gap = (int32_t)tile->scalars[4].i;
+    const int32_t gap_2 = (int32_t)tile->scalars[4].i;
     int32_t best = (int32_t)tile->accumulators[0].i;
     /* Of every step kept the lanes side by side: lane l is at position step - l of row block + l. */
     int32_t h_steps[16 * 104] __attribute__((aligned(64)));
@@ -60,50 +73,254 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
         }
         int32_t best_lanes[80];
         for (int lane = 0; lane < 80; ++lane) best_lanes[lane] = best;
+        int32_t a_lanes[96];
+        {
+            const int64_t i = block;
+            const uint8_t *const a_here = &a[i - 1] + (-16);
+            if (-(i - 1) <= -16 && 80 <= tile->arrays[1].shape[0] - (i - 1))
+                for (int64_t lane = 0; lane < 96; ++lane) a_lanes[lane] = a_here[lane];
+            else
+                for (int64_t lane = lw_max_i64(-16, -(i - 1)) - (-16); lane < lw_min_i64(80, tile->arrays[1].shape[0]
+                        - (i - 1)) - (-16); ++lane)
+                    a_lanes[lane] = a_here[lane];
+        }
         lw_copy_steps_4(h_steps + (-8 & 15) * 104 + 16, h_first, h_s0, 1, -8, -1, lanes, &h_rows, false, true);
         int64_t from = 0, until = 0; /* lanes at work */
-        /* The steps at which all lanes of a whole block are at work. */
-        const int64_t all_from = lanes == 64 ? row_from[79] + 63 : INT64_MAX;
-        const int64_t all_until = row_until[16];
         const int64_t last = row_until[lanes - 1 + 16] + lanes - 1;
         int64_t group = 0;
         for (; group < last; group += 8) {
             lw_copy_steps_4(h_steps + (group & 15) * 104 + 16, h_first, h_s0, 1, group, -1, lanes, &h_rows, false,
                     true);
-            if (group >= all_from && group + 8 <= all_until) {
-                for (int64_t step = group; step < group + 8; ++step) {
+            int64_t step = group;
+            const int64_t end = lw_min_i64(step + 8, last);
+            const int64_t first_lane = 0;
+            const int64_t beyond = lanes;
+            /* Whether all lanes are at work in all of these steps. */
+            const bool full = beyond - first_lane == 64 && row_from[beyond - 1 + 16] + beyond - 1 <= step && end
+                    <= row_until[first_lane + 16] + first_lane;
+            const int64_t first = step;
+            int32_t b_lanes[71];
+            {
+                const int64_t j = begin + step;
+                const uint8_t *const b_here = &b[j - 1] - (first_lane - 7);
+                if ((j - 1) - tile->arrays[2].shape[0] + 1 <= first_lane - 7 && first_lane + 64 <= (j - 1) + 1)
+                    for (int64_t lane = 0; lane < 71; ++lane) b_lanes[lane] = b_here[-lane];
+                else
+                    for (int64_t lane = lw_max_i64(first_lane - 7, (j - 1) - tile->arrays[2].shape[0] + 1) - (first_lane
+                            - 7); lane < lw_min_i64(first_lane + 64, (j - 1) + 1) - (first_lane - 7); ++lane)
+                        b_lanes[lane] = b_here[-lane];
+            }
+            /* 4 vectors of 16 lanes; those of the last steps are kept. */
+            vector_of_int32 h_1_ago_0 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 1) & 15) * 104 + 16
+                    + first_lane);
+            vector_of_int32 h_1_ago_1 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 1) & 15) * 104 + 16
+                    + first_lane + 16);
+            vector_of_int32 h_1_ago_2 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 1) & 15) * 104 + 16
+                    + first_lane + 32);
+            vector_of_int32 h_1_ago_3 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 1) & 15) * 104 + 16
+                    + first_lane + 48);
+            vector_of_int32 h_2_ago_0 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 2) & 15) * 104 + 16
+                    + first_lane);
+            vector_of_int32 h_2_ago_1 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 2) & 15) * 104 + 16
+                    + first_lane + 16);
+            vector_of_int32 h_2_ago_2 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 2) & 15) * 104 + 16
+                    + first_lane + 32);
+            vector_of_int32 h_2_ago_3 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 2) & 15) * 104 + 16
+                    + first_lane + 48);
+            vector_of_int32 best_lanes_0 = *(const vector_of_int32_anywhere *)(best_lanes + first_lane + 16);
+            vector_of_int32 best_lanes_1 = *(const vector_of_int32_anywhere *)(best_lanes + first_lane + 32);
+            vector_of_int32 best_lanes_2 = *(const vector_of_int32_anywhere *)(best_lanes + first_lane + 48);
+            vector_of_int32 best_lanes_3 = *(const vector_of_int32_anywhere *)(best_lanes + first_lane + 64);
+            if (full) {
+                for (; step < end; ++step) {
                     const int32_t *const h_2_ago = h_steps + ((step - 2) & 15) * 104 + 16;
                     const int32_t *const h_1_ago = h_steps + ((step - 1) & 15) * 104 + 16;
                     int32_t *const h_now = h_steps + (step & 15) * 104 + 16;
+                    vector_of_int32 h_now_0 = *(const vector_of_int32_anywhere *)(h_now + first_lane);
+                    vector_of_int32 h_now_1 = *(const vector_of_int32_anywhere *)(h_now + first_lane + 16);
+                    vector_of_int32 h_now_2 = *(const vector_of_int32_anywhere *)(h_now + first_lane + 32);
+                    vector_of_int32 h_now_3 = *(const vector_of_int32_anywhere *)(h_now + first_lane + 48);
+                    vector_of_int32 h_1_ago_above = {0};
+                    h_1_ago_above[15] = h_1_ago[first_lane - 1];
+                    vector_of_int32 h_2_ago_above = {0};
+                    h_2_ago_above[15] = h_2_ago[first_lane - 1];
+                    const vector_of_int32 h_2_ago_1_above_0 = LW_SHUFFLE(h_2_ago_above, h_2_ago_0, 15, 16, 17, 18, 19,
+                            20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                    const vector_of_int32 h_2_ago_1_above_1 = LW_SHUFFLE(h_2_ago_0, h_2_ago_1, 15, 16, 17, 18, 19, 20,
+                            21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                    const vector_of_int32 h_2_ago_1_above_2 = LW_SHUFFLE(h_2_ago_1, h_2_ago_2, 15, 16, 17, 18, 19, 20,
+                            21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                    const vector_of_int32 h_2_ago_1_above_3 = LW_SHUFFLE(h_2_ago_2, h_2_ago_3, 15, 16, 17, 18, 19, 20,
+                            21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                    const vector_of_int32 h_1_ago_1_above_0 = LW_SHUFFLE(h_1_ago_above, h_1_ago_0, 15, 16, 17, 18, 19,
+                            20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                    const vector_of_int32 h_1_ago_1_above_1 = LW_SHUFFLE(h_1_ago_0, h_1_ago_1, 15, 16, 17, 18, 19, 20,
+                            21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                    const vector_of_int32 h_1_ago_1_above_2 = LW_SHUFFLE(h_1_ago_1, h_1_ago_2, 15, 16, 17, 18, 19, 20,
+                            21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                    const vector_of_int32 h_1_ago_1_above_3 = LW_SHUFFLE(h_1_ago_2, h_1_ago_3, 15, 16, 17, 18, 19, 20,
+                            21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                    const int32_t *const a_here = a_lanes + 16 + first_lane;
+                    const int32_t *const b_here = b_lanes + 7 - (step - first);
                     #pragma omp simd
-                    for (int64_t lane = 0; lane < 64; ++lane) {
-                        const int64_t i = block + lane;
-                        const int64_t j = begin + step - lane;
-                        align_point(a, b, h_2_ago, h_1_ago, h_now, lane, match, mismatch, gap, &best_lanes[lane + 16],
-                                i, j);
+                    for (int64_t lane = 0; lane < 16; ++lane) {
+                        align_point_in_vector((const int32_t *)&h_2_ago_1_above_0, (const int32_t *)&h_1_ago_1_above_0,
+                                (const int32_t *)&h_1_ago_0, (int32_t *)&h_now_0, a_here, b_here, lane, match, mismatch,
+                                gap_2, (int32_t *)&best_lanes_0 + lane);
                     }
+                    #pragma omp simd
+                    for (int64_t lane = 0; lane < 16; ++lane) {
+                        align_point_in_vector((const int32_t *)&h_2_ago_1_above_1, (const int32_t *)&h_1_ago_1_above_1,
+                                (const int32_t *)&h_1_ago_1, (int32_t *)&h_now_1, a_here + 16, b_here + 16, lane, match,
+                                mismatch, gap_2, (int32_t *)&best_lanes_1 + lane);
+                    }
+                    #pragma omp simd
+                    for (int64_t lane = 0; lane < 16; ++lane) {
+                        align_point_in_vector((const int32_t *)&h_2_ago_1_above_2, (const int32_t *)&h_1_ago_1_above_2,
+                                (const int32_t *)&h_1_ago_2, (int32_t *)&h_now_2, a_here + 32, b_here + 32, lane, match,
+                                mismatch, gap_2, (int32_t *)&best_lanes_2 + lane);
+                    }
+                    #pragma omp simd
+                    for (int64_t lane = 0; lane < 16; ++lane) {
+                        align_point_in_vector((const int32_t *)&h_2_ago_1_above_3, (const int32_t *)&h_1_ago_1_above_3,
+                                (const int32_t *)&h_1_ago_3, (int32_t *)&h_now_3, a_here + 48, b_here + 48, lane, match,
+                                mismatch, gap_2, (int32_t *)&best_lanes_3 + lane);
+                    }
+                    *(vector_of_int32_anywhere *)(h_now + first_lane) = h_now_0;
+                    *(vector_of_int32_anywhere *)(h_now + first_lane + 16) = h_now_1;
+                    *(vector_of_int32_anywhere *)(h_now + first_lane + 32) = h_now_2;
+                    *(vector_of_int32_anywhere *)(h_now + first_lane + 48) = h_now_3;
+                    h_2_ago_0 = h_1_ago_0;
+                    h_2_ago_1 = h_1_ago_1;
+                    h_2_ago_2 = h_1_ago_2;
+                    h_2_ago_3 = h_1_ago_3;
+                    h_1_ago_0 = h_now_0;
+                    h_1_ago_1 = h_now_1;
+                    h_1_ago_2 = h_now_2;
+                    h_1_ago_3 = h_now_3;
                     __asm__ volatile("" ::: "memory");
                 }
-                until = 64;
+                until = beyond;
             }
-            else {
-                const int64_t end = lw_min_i64(group + 8, last);
-                for (int64_t step = group; step < end; ++step) {
-                    const int32_t *const h_2_ago = h_steps + ((step - 2) & 15) * 104 + 16;
-                    const int32_t *const h_1_ago = h_steps + ((step - 1) & 15) * 104 + 16;
-                    int32_t *const h_now = h_steps + (step & 15) * 104 + 16;
-                    while (until < lanes && row_from[until + 16] + until <= step) ++until;
-                    while (from < until && row_until[from + 16] + from <= step) ++from;
-                    #pragma GCC ivdep
-                    for (int64_t lane = from; lane < until; ++lane) {
-                        const int64_t i = block + lane;
-                        const int64_t j = begin + step - lane;
-                        align_point(a, b, h_2_ago, h_1_ago, h_now, lane, match, mismatch, gap, &best_lanes[lane + 16],
-                                i, j);
+            for (; step < end; ++step) {
+                while (until < beyond && row_from[until + 16] + until <= step) ++until;
+                while (from < until && row_until[from + 16] + from <= step) ++from;
+                const int32_t *const h_2_ago = h_steps + ((step - 2) & 15) * 104 + 16;
+                const int32_t *const h_1_ago = h_steps + ((step - 1) & 15) * 104 + 16;
+                int32_t *const h_now = h_steps + (step & 15) * 104 + 16;
+                const int32_t low = (int32_t)(from - first_lane), high = (int32_t)(until - first_lane);
+                vector_of_int32 h_now_0 = *(const vector_of_int32_anywhere *)(h_now + first_lane);
+                vector_of_int32 h_now_1 = *(const vector_of_int32_anywhere *)(h_now + first_lane + 16);
+                vector_of_int32 h_now_2 = *(const vector_of_int32_anywhere *)(h_now + first_lane + 32);
+                vector_of_int32 h_now_3 = *(const vector_of_int32_anywhere *)(h_now + first_lane + 48);
+                vector_of_int32 h_1_ago_above = {0};
+                h_1_ago_above[15] = h_1_ago[first_lane - 1];
+                vector_of_int32 h_2_ago_above = {0};
+                h_2_ago_above[15] = h_2_ago[first_lane - 1];
+                const vector_of_int32 h_2_ago_1_above_0 = LW_SHUFFLE(h_2_ago_above, h_2_ago_0, 15, 16, 17, 18, 19, 20,
+                        21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                const vector_of_int32 h_2_ago_1_above_1 = LW_SHUFFLE(h_2_ago_0, h_2_ago_1, 15, 16, 17, 18, 19, 20, 21,
+                        22, 23, 24, 25, 26, 27, 28, 29, 30);
+                const vector_of_int32 h_2_ago_1_above_2 = LW_SHUFFLE(h_2_ago_1, h_2_ago_2, 15, 16, 17, 18, 19, 20, 21,
+                        22, 23, 24, 25, 26, 27, 28, 29, 30);
+                const vector_of_int32 h_2_ago_1_above_3 = LW_SHUFFLE(h_2_ago_2, h_2_ago_3, 15, 16, 17, 18, 19, 20, 21,
+                        22, 23, 24, 25, 26, 27, 28, 29, 30);
+                const vector_of_int32 h_1_ago_1_above_0 = LW_SHUFFLE(h_1_ago_above, h_1_ago_0, 15, 16, 17, 18, 19, 20,
+                        21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                const vector_of_int32 h_1_ago_1_above_1 = LW_SHUFFLE(h_1_ago_0, h_1_ago_1, 15, 16, 17, 18, 19, 20, 21,
+                        22, 23, 24, 25, 26, 27, 28, 29, 30);
+                const vector_of_int32 h_1_ago_1_above_2 = LW_SHUFFLE(h_1_ago_1, h_1_ago_2, 15, 16, 17, 18, 19, 20, 21,
+                        22, 23, 24, 25, 26, 27, 28, 29, 30);
+                const vector_of_int32 h_1_ago_1_above_3 = LW_SHUFFLE(h_1_ago_2, h_1_ago_3, 15, 16, 17, 18, 19, 20, 21,
+                        22, 23, 24, 25, 26, 27, 28, 29, 30);
+                const int32_t *const a_here = a_lanes + 16 + first_lane;
+                const int32_t *const b_here = b_lanes + 7 - (step - first);
+                if (low < 16 && 0 < high) {
+                    vector_of_int32 h_new_2_0 = h_now_0;
+                    vector_of_int32 best_lanes_new_0 = best_lanes_0;
+                    #pragma omp simd
+                    for (int64_t lane = 0; lane < 16; ++lane) {
+                        align_point_in_vector((const int32_t *)&h_2_ago_1_above_0, (const int32_t *)&h_1_ago_1_above_0,
+                                (const int32_t *)&h_1_ago_0, (int32_t *)&h_new_2_0, a_here, b_here, lane, match,
+                                mismatch, gap_2, (int32_t *)&best_lanes_new_0 + lane);
                     }
-                    __asm__ volatile("" ::: "memory");
+                    #pragma omp simd
+                    for (int64_t lane = 0; lane < 16; ++lane) {
+                        h_now_0[lane] = (low <= (int32_t)(lane)) & ((int32_t)(lane) < high) ? h_new_2_0[lane]
+                                : h_now_0[lane];
+                        best_lanes_0[lane] = (low <= (int32_t)(lane)) & ((int32_t)(lane) < high)
+                                ? best_lanes_new_0[lane] : best_lanes_0[lane];
+                    }
                 }
+                if (low < 32 && 16 < high) {
+                    vector_of_int32 h_new_2_1 = h_now_1;
+                    vector_of_int32 best_lanes_new_1 = best_lanes_1;
+                    #pragma omp simd
+                    for (int64_t lane = 0; lane < 16; ++lane) {
+                        align_point_in_vector((const int32_t *)&h_2_ago_1_above_1, (const int32_t *)&h_1_ago_1_above_1,
+                                (const int32_t *)&h_1_ago_1, (int32_t *)&h_new_2_1, a_here + 16, b_here + 16, lane,
+                                match, mismatch, gap_2, (int32_t *)&best_lanes_new_1 + lane);
+                    }
+                    #pragma omp simd
+                    for (int64_t lane = 0; lane < 16; ++lane) {
+                        h_now_1[lane] = (low <= (int32_t)(lane + 16)) & ((int32_t)(lane + 16) < high) ? h_new_2_1[lane]
+                                : h_now_1[lane];
+                        best_lanes_1[lane] = (low <= (int32_t)(lane + 16)) & ((int32_t)(lane + 16) < high)
+                                ? best_lanes_new_1[lane] : best_lanes_1[lane];
+                    }
+                }
+                if (low < 48 && 32 < high) {
+                    vector_of_int32 h_new_2_2 = h_now_2;
+                    vector_of_int32 best_lanes_new_2 = best_lanes_2;
+                    #pragma omp simd
+                    for (int64_t lane = 0; lane < 16; ++lane) {
+                        align_point_in_vector((const int32_t *)&h_2_ago_1_above_2, (const int32_t *)&h_1_ago_1_above_2,
+                                (const int32_t *)&h_1_ago_2, (int32_t *)&h_new_2_2, a_here + 32, b_here + 32, lane,
+                                match, mismatch, gap_2, (int32_t *)&best_lanes_new_2 + lane);
+                    }
+                    #pragma omp simd
+                    for (int64_t lane = 0; lane < 16; ++lane) {
+                        h_now_2[lane] = (low <= (int32_t)(lane + 32)) & ((int32_t)(lane + 32) < high) ? h_new_2_2[lane]
+                                : h_now_2[lane];
+                        best_lanes_2[lane] = (low <= (int32_t)(lane + 32)) & ((int32_t)(lane + 32) < high)
+                                ? best_lanes_new_2[lane] : best_lanes_2[lane];
+                    }
+                }
+                if (low < 64 && 48 < high) {
+                    vector_of_int32 h_new_2_3 = h_now_3;
+                    vector_of_int32 best_lanes_new_3 = best_lanes_3;
+                    #pragma omp simd
+                    for (int64_t lane = 0; lane < 16; ++lane) {
+                        align_point_in_vector((const int32_t *)&h_2_ago_1_above_3, (const int32_t *)&h_1_ago_1_above_3,
+                                (const int32_t *)&h_1_ago_3, (int32_t *)&h_new_2_3, a_here + 48, b_here + 48, lane,
+                                match, mismatch, gap_2, (int32_t *)&best_lanes_new_3 + lane);
+                    }
+                    #pragma omp simd
+                    for (int64_t lane = 0; lane < 16; ++lane) {
+                        h_now_3[lane] = (low <= (int32_t)(lane + 48)) & ((int32_t)(lane + 48) < high) ? h_new_2_3[lane]
+                                : h_now_3[lane];
+                        best_lanes_3[lane] = (low <= (int32_t)(lane + 48)) & ((int32_t)(lane + 48) < high)
+                                ? best_lanes_new_3[lane] : best_lanes_3[lane];
+                    }
+                }
+                *(vector_of_int32_anywhere *)(h_now + first_lane) = h_now_0;
+                *(vector_of_int32_anywhere *)(h_now + first_lane + 16) = h_now_1;
+                *(vector_of_int32_anywhere *)(h_now + first_lane + 32) = h_now_2;
+                *(vector_of_int32_anywhere *)(h_now + first_lane + 48) = h_now_3;
+                h_2_ago_0 = h_1_ago_0;
+                h_2_ago_1 = h_1_ago_1;
+                h_2_ago_2 = h_1_ago_2;
+                h_2_ago_3 = h_1_ago_3;
+                h_1_ago_0 = h_now_0;
+                h_1_ago_1 = h_now_1;
+                h_1_ago_2 = h_now_2;
+                h_1_ago_3 = h_now_3;
+                __asm__ volatile("" ::: "memory");
             }
+            *(vector_of_int32_anywhere *)(best_lanes + first_lane + 16) = best_lanes_0;
+            *(vector_of_int32_anywhere *)(best_lanes + first_lane + 32) = best_lanes_1;
+            *(vector_of_int32_anywhere *)(best_lanes + first_lane + 48) = best_lanes_2;
+            *(vector_of_int32_anywhere *)(best_lanes + first_lane + 64) = best_lanes_3;
             lw_copy_steps_4(h_steps + (group & 15) * 104 + 16, h_first, h_s0, 1, group, 0, lanes, &h_own_rows, true,
                     true);
         }

@@ -13,10 +13,21 @@
 #define LW_BYTES 8
 #include "transposed.h"
 
+typedef double vector_of_double __attribute__((vector_size(64)));
+typedef double vector_of_double_anywhere __attribute__((vector_size(64), aligned(8), may_alias));
+
 LW_INLINE void over_relaxed_point(const double *restrict u_1_plane_ago, const double *restrict u_1_ago,
         double *restrict u_now, const double *restrict u_1_later, const double *restrict u_1_plane_later,
         const double *restrict f_now, int64_t lane) {
     const double before = (u_1_plane_ago[lane] + u_1_ago[lane - 1]) + u_1_ago[lane];
+    const double after = (u_1_plane_later[lane] + u_1_later[lane + 1]) + u_1_later[lane];
+    u_now[lane] = (f_now[lane] - (0.5 * u_now[lane])) + (0.25 * (before + after));
+}
+
+LW_INLINE void over_relaxed_point_in_vector(const double *restrict u_1_plane_ago,
+        const double *restrict u_1_ago_1_above, const double *restrict u_1_ago, const double *restrict u_1_plane_later,
+        const double *restrict u_1_later, double *restrict u_now, const double *restrict f_now, int64_t lane) {
+    const double before = (u_1_plane_ago[lane] + u_1_ago_1_above[lane]) + u_1_ago[lane];
     const double after = (u_1_plane_later[lane] + u_1_later[lane + 1]) + u_1_later[lane];
     u_now[lane] = (f_now[lane] - (0.5 * u_now[lane])) + (0.25 * (before + after));
 }
@@ -92,16 +103,309 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                     f_s1, 1, group, above, lanes, &f_rows, &f_rows, false, true);
             for (int64_t sweep = 0; sweep < sweeps; ++sweep) {
                 const int64_t lag = delay * sweep;
-                const int64_t starts_at = lw_max_i64(above, -sweep);
+                const int64_t first_lane = lw_max_i64(above, -sweep);
                 const int64_t beyond = lanes - below * sweep;
                 /* Where lane 0 is, and its step in the rings. */
                 int64_t plane = lw_floordiv_i64(group - lag, pitch);
                 int64_t position = group - lag - plane * pitch;
                 int64_t here = lw_around(group % kept - lag, kept);
-                const int64_t end = group - lag + 8;
-                for (int64_t step = group - lag; step < end; ++step) {
-                    const int64_t until = lw_min_i64(beyond, lw_max_i64(starts_at, step + 1));
-                    const int64_t from = lw_min_i64(until, lw_max_i64(starts_at, step - whole + 1));
+                int64_t step = group - lag;
+                const int64_t end = step + 8;
+                if (beyond - first_lane > 56 && beyond - first_lane <= 64 && beyond <= step + 1 && end - whole
+                        <= first_lane && pitch >= 64 + pitch - length) {
+                    /* 8 vectors of 8 lanes; those of the last steps are kept. */
+                    vector_of_double u_1_ago_0 = *(const vector_of_double_anywhere *)(u_steps + lw_around(here - pitch
+                            - 1, kept) * 104 + 16 + first_lane);
+                    vector_of_double u_1_ago_1 = *(const vector_of_double_anywhere *)(u_steps + lw_around(here - pitch
+                            - 1, kept) * 104 + 16 + first_lane + 8);
+                    vector_of_double u_1_ago_2 = *(const vector_of_double_anywhere *)(u_steps + lw_around(here - pitch
+                            - 1, kept) * 104 + 16 + first_lane + 16);
+                    vector_of_double u_1_ago_3 = *(const vector_of_double_anywhere *)(u_steps + lw_around(here - pitch
+                            - 1, kept) * 104 + 16 + first_lane + 24);
+                    vector_of_double u_1_ago_4 = *(const vector_of_double_anywhere *)(u_steps + lw_around(here - pitch
+                            - 1, kept) * 104 + 16 + first_lane + 32);
+                    vector_of_double u_1_ago_5 = *(const vector_of_double_anywhere *)(u_steps + lw_around(here - pitch
+                            - 1, kept) * 104 + 16 + first_lane + 40);
+                    vector_of_double u_1_ago_6 = *(const vector_of_double_anywhere *)(u_steps + lw_around(here - pitch
+                            - 1, kept) * 104 + 16 + first_lane + 48);
+                    vector_of_double u_1_ago_7 = *(const vector_of_double_anywhere *)(u_steps + lw_around(here - pitch
+                            - 1, kept) * 104 + 16 + first_lane + 56);
+                    for (; step < end; ++step) {
+                        /* The first lane between two rows. */
+                        const int64_t next = position + 1 - first_lane;
+                        const int64_t idle = (int64_t)(next < 64 ? next : next - pitch);
+                        const uint64_t gap = (uint64_t)(pitch - length);
+                        const double *const u_1_plane_ago = u_steps + lw_around(here - 2 * pitch, kept) * 104 + 16;
+                        const double *const u_1_ago = u_steps + lw_around(here - pitch - 1, kept) * 104 + 16;
+                        double *const u_now = u_steps + lw_around(here - pitch, kept) * 104 + 16;
+                        const double *const u_1_later = u_steps + lw_around(here - pitch + 1, kept) * 104 + 16;
+                        const double *const u_1_plane_later = u_steps + lw_around(here, kept) * 104 + 16;
+                        const double *const f_now = f_steps + lw_around(here, kept) * 104 + 16;
+                        if (idle >= 64 || idle + (pitch - length) <= 0) {
+                            vector_of_double u_now_0 = *(const vector_of_double_anywhere *)(u_now + first_lane);
+                            vector_of_double u_now_1 = *(const vector_of_double_anywhere *)(u_now + first_lane + 8);
+                            vector_of_double u_now_2 = *(const vector_of_double_anywhere *)(u_now + first_lane + 16);
+                            vector_of_double u_now_3 = *(const vector_of_double_anywhere *)(u_now + first_lane + 24);
+                            vector_of_double u_now_4 = *(const vector_of_double_anywhere *)(u_now + first_lane + 32);
+                            vector_of_double u_now_5 = *(const vector_of_double_anywhere *)(u_now + first_lane + 40);
+                            vector_of_double u_now_6 = *(const vector_of_double_anywhere *)(u_now + first_lane + 48);
+                            vector_of_double u_now_7 = *(const vector_of_double_anywhere *)(u_now + first_lane + 56);
+                            vector_of_double u_1_ago_above = {0};
+                            u_1_ago_above[7] = u_1_ago[first_lane - 1];
+                            const vector_of_double u_1_ago_1_above_0 = LW_SHUFFLE(u_1_ago_above, u_1_ago_0, 7, 8, 9, 10,
+                                    11, 12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_1 = LW_SHUFFLE(u_1_ago_0, u_1_ago_1, 7, 8, 9, 10, 11,
+                                    12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_2 = LW_SHUFFLE(u_1_ago_1, u_1_ago_2, 7, 8, 9, 10, 11,
+                                    12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_3 = LW_SHUFFLE(u_1_ago_2, u_1_ago_3, 7, 8, 9, 10, 11,
+                                    12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_4 = LW_SHUFFLE(u_1_ago_3, u_1_ago_4, 7, 8, 9, 10, 11,
+                                    12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_5 = LW_SHUFFLE(u_1_ago_4, u_1_ago_5, 7, 8, 9, 10, 11,
+                                    12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_6 = LW_SHUFFLE(u_1_ago_5, u_1_ago_6, 7, 8, 9, 10, 11,
+                                    12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_7 = LW_SHUFFLE(u_1_ago_6, u_1_ago_7, 7, 8, 9, 10, 11,
+                                    12, 13, 14);
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                over_relaxed_point_in_vector(u_1_plane_ago + first_lane,
+                                        (const double *)&u_1_ago_1_above_0, (const double *)&u_1_ago_0, u_1_plane_later
+                                        + first_lane, u_1_later + first_lane, (double *)&u_now_0, f_now + first_lane,
+                                        lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                over_relaxed_point_in_vector(u_1_plane_ago + first_lane + 8,
+                                        (const double *)&u_1_ago_1_above_1, (const double *)&u_1_ago_1, u_1_plane_later
+                                        + first_lane + 8, u_1_later + first_lane + 8, (double *)&u_now_1, f_now
+                                        + first_lane + 8, lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                over_relaxed_point_in_vector(u_1_plane_ago + first_lane + 16,
+                                        (const double *)&u_1_ago_1_above_2, (const double *)&u_1_ago_2, u_1_plane_later
+                                        + first_lane + 16, u_1_later + first_lane + 16, (double *)&u_now_2, f_now
+                                        + first_lane + 16, lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                over_relaxed_point_in_vector(u_1_plane_ago + first_lane + 24,
+                                        (const double *)&u_1_ago_1_above_3, (const double *)&u_1_ago_3, u_1_plane_later
+                                        + first_lane + 24, u_1_later + first_lane + 24, (double *)&u_now_3, f_now
+                                        + first_lane + 24, lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                over_relaxed_point_in_vector(u_1_plane_ago + first_lane + 32,
+                                        (const double *)&u_1_ago_1_above_4, (const double *)&u_1_ago_4, u_1_plane_later
+                                        + first_lane + 32, u_1_later + first_lane + 32, (double *)&u_now_4, f_now
+                                        + first_lane + 32, lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                over_relaxed_point_in_vector(u_1_plane_ago + first_lane + 40,
+                                        (const double *)&u_1_ago_1_above_5, (const double *)&u_1_ago_5, u_1_plane_later
+                                        + first_lane + 40, u_1_later + first_lane + 40, (double *)&u_now_5, f_now
+                                        + first_lane + 40, lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                over_relaxed_point_in_vector(u_1_plane_ago + first_lane + 48,
+                                        (const double *)&u_1_ago_1_above_6, (const double *)&u_1_ago_6, u_1_plane_later
+                                        + first_lane + 48, u_1_later + first_lane + 48, (double *)&u_now_6, f_now
+                                        + first_lane + 48, lane);
+                            }
+                            vector_of_double u_new_7 = u_now_7;
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                over_relaxed_point_in_vector(u_1_plane_ago + first_lane + 56,
+                                        (const double *)&u_1_ago_1_above_7, (const double *)&u_1_ago_7, u_1_plane_later
+                                        + first_lane + 56, u_1_later + first_lane + 56, (double *)&u_new_7, f_now
+                                        + first_lane + 56, lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                u_now_7[lane] = (int64_t)(lane + 56) < beyond - first_lane ? u_new_7[lane]
+                                        : u_now_7[lane];
+                            }
+                            *(vector_of_double_anywhere *)(u_now + first_lane) = u_now_0;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 8) = u_now_1;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 16) = u_now_2;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 24) = u_now_3;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 32) = u_now_4;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 40) = u_now_5;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 48) = u_now_6;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 56) = u_now_7;
+                            u_1_ago_0 = u_now_0;
+                            u_1_ago_1 = u_now_1;
+                            u_1_ago_2 = u_now_2;
+                            u_1_ago_3 = u_now_3;
+                            u_1_ago_4 = u_now_4;
+                            u_1_ago_5 = u_now_5;
+                            u_1_ago_6 = u_now_6;
+                            u_1_ago_7 = u_now_7;
+                        }
+                        else {
+                            vector_of_double u_now_0 = *(const vector_of_double_anywhere *)(u_now + first_lane);
+                            vector_of_double u_now_1 = *(const vector_of_double_anywhere *)(u_now + first_lane + 8);
+                            vector_of_double u_now_2 = *(const vector_of_double_anywhere *)(u_now + first_lane + 16);
+                            vector_of_double u_now_3 = *(const vector_of_double_anywhere *)(u_now + first_lane + 24);
+                            vector_of_double u_now_4 = *(const vector_of_double_anywhere *)(u_now + first_lane + 32);
+                            vector_of_double u_now_5 = *(const vector_of_double_anywhere *)(u_now + first_lane + 40);
+                            vector_of_double u_now_6 = *(const vector_of_double_anywhere *)(u_now + first_lane + 48);
+                            vector_of_double u_now_7 = *(const vector_of_double_anywhere *)(u_now + first_lane + 56);
+                            vector_of_double u_1_ago_above = {0};
+                            u_1_ago_above[7] = u_1_ago[first_lane - 1];
+                            const vector_of_double u_1_ago_1_above_0 = LW_SHUFFLE(u_1_ago_above, u_1_ago_0, 7, 8, 9, 10,
+                                    11, 12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_1 = LW_SHUFFLE(u_1_ago_0, u_1_ago_1, 7, 8, 9, 10, 11,
+                                    12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_2 = LW_SHUFFLE(u_1_ago_1, u_1_ago_2, 7, 8, 9, 10, 11,
+                                    12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_3 = LW_SHUFFLE(u_1_ago_2, u_1_ago_3, 7, 8, 9, 10, 11,
+                                    12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_4 = LW_SHUFFLE(u_1_ago_3, u_1_ago_4, 7, 8, 9, 10, 11,
+                                    12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_5 = LW_SHUFFLE(u_1_ago_4, u_1_ago_5, 7, 8, 9, 10, 11,
+                                    12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_6 = LW_SHUFFLE(u_1_ago_5, u_1_ago_6, 7, 8, 9, 10, 11,
+                                    12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_7 = LW_SHUFFLE(u_1_ago_6, u_1_ago_7, 7, 8, 9, 10, 11,
+                                    12, 13, 14);
+                            vector_of_double u_new_0 = u_now_0;
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                over_relaxed_point_in_vector(u_1_plane_ago + first_lane,
+                                        (const double *)&u_1_ago_1_above_0, (const double *)&u_1_ago_0, u_1_plane_later
+                                        + first_lane, u_1_later + first_lane, (double *)&u_new_0, f_now + first_lane,
+                                        lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                u_now_0[lane] = ((uint64_t)((int64_t)(lane) - idle) >= gap) ? u_new_0[lane]
+                                        : u_now_0[lane];
+                            }
+                            vector_of_double u_new_1 = u_now_1;
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                over_relaxed_point_in_vector(u_1_plane_ago + first_lane + 8,
+                                        (const double *)&u_1_ago_1_above_1, (const double *)&u_1_ago_1, u_1_plane_later
+                                        + first_lane + 8, u_1_later + first_lane + 8, (double *)&u_new_1, f_now
+                                        + first_lane + 8, lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                u_now_1[lane] = ((uint64_t)((int64_t)(lane + 8) - idle) >= gap) ? u_new_1[lane]
+                                        : u_now_1[lane];
+                            }
+                            vector_of_double u_new_2 = u_now_2;
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                over_relaxed_point_in_vector(u_1_plane_ago + first_lane + 16,
+                                        (const double *)&u_1_ago_1_above_2, (const double *)&u_1_ago_2, u_1_plane_later
+                                        + first_lane + 16, u_1_later + first_lane + 16, (double *)&u_new_2, f_now
+                                        + first_lane + 16, lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                u_now_2[lane] = ((uint64_t)((int64_t)(lane + 16) - idle) >= gap) ? u_new_2[lane]
+                                        : u_now_2[lane];
+                            }
+                            vector_of_double u_new_3 = u_now_3;
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                over_relaxed_point_in_vector(u_1_plane_ago + first_lane + 24,
+                                        (const double *)&u_1_ago_1_above_3, (const double *)&u_1_ago_3, u_1_plane_later
+                                        + first_lane + 24, u_1_later + first_lane + 24, (double *)&u_new_3, f_now
+                                        + first_lane + 24, lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                u_now_3[lane] = ((uint64_t)((int64_t)(lane + 24) - idle) >= gap) ? u_new_3[lane]
+                                        : u_now_3[lane];
+                            }
+                            vector_of_double u_new_4 = u_now_4;
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                over_relaxed_point_in_vector(u_1_plane_ago + first_lane + 32,
+                                        (const double *)&u_1_ago_1_above_4, (const double *)&u_1_ago_4, u_1_plane_later
+                                        + first_lane + 32, u_1_later + first_lane + 32, (double *)&u_new_4, f_now
+                                        + first_lane + 32, lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                u_now_4[lane] = ((uint64_t)((int64_t)(lane + 32) - idle) >= gap) ? u_new_4[lane]
+                                        : u_now_4[lane];
+                            }
+                            vector_of_double u_new_5 = u_now_5;
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                over_relaxed_point_in_vector(u_1_plane_ago + first_lane + 40,
+                                        (const double *)&u_1_ago_1_above_5, (const double *)&u_1_ago_5, u_1_plane_later
+                                        + first_lane + 40, u_1_later + first_lane + 40, (double *)&u_new_5, f_now
+                                        + first_lane + 40, lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                u_now_5[lane] = ((uint64_t)((int64_t)(lane + 40) - idle) >= gap) ? u_new_5[lane]
+                                        : u_now_5[lane];
+                            }
+                            vector_of_double u_new_6 = u_now_6;
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                over_relaxed_point_in_vector(u_1_plane_ago + first_lane + 48,
+                                        (const double *)&u_1_ago_1_above_6, (const double *)&u_1_ago_6, u_1_plane_later
+                                        + first_lane + 48, u_1_later + first_lane + 48, (double *)&u_new_6, f_now
+                                        + first_lane + 48, lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                u_now_6[lane] = ((uint64_t)((int64_t)(lane + 48) - idle) >= gap) ? u_new_6[lane]
+                                        : u_now_6[lane];
+                            }
+                            vector_of_double u_new_7 = u_now_7;
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                over_relaxed_point_in_vector(u_1_plane_ago + first_lane + 56,
+                                        (const double *)&u_1_ago_1_above_7, (const double *)&u_1_ago_7, u_1_plane_later
+                                        + first_lane + 56, u_1_later + first_lane + 56, (double *)&u_new_7, f_now
+                                        + first_lane + 56, lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                u_now_7[lane] = ((uint64_t)((int64_t)(lane + 56) - idle) >= gap) & ((int64_t)(lane + 56)
+                                        < beyond - first_lane) ? u_new_7[lane] : u_now_7[lane];
+                            }
+                            *(vector_of_double_anywhere *)(u_now + first_lane) = u_now_0;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 8) = u_now_1;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 16) = u_now_2;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 24) = u_now_3;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 32) = u_now_4;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 40) = u_now_5;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 48) = u_now_6;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 56) = u_now_7;
+                            u_1_ago_0 = u_now_0;
+                            u_1_ago_1 = u_now_1;
+                            u_1_ago_2 = u_now_2;
+                            u_1_ago_3 = u_now_3;
+                            u_1_ago_4 = u_now_4;
+                            u_1_ago_5 = u_now_5;
+                            u_1_ago_6 = u_now_6;
+                            u_1_ago_7 = u_now_7;
+                        }
+                        __asm__ volatile("" ::: "memory");
+                        here = lw_around(here + 1, kept);
+                        if (++position == pitch) {
+                            position = 0;
+                            ++plane;
+                        }
+                    }
+                }
+                for (; step < end; ++step) {
+                    const int64_t until = lw_min_i64(beyond, lw_max_i64(first_lane, step + 1));
+                    const int64_t from = lw_min_i64(until, lw_max_i64(first_lane, step - whole + 1));
                     const double *const u_1_plane_ago = u_steps + lw_around(here - 2 * pitch, kept) * 104 + 16;
                     const double *const u_1_ago = u_steps + lw_around(here - pitch - 1, kept) * 104 + 16;
                     double *const u_now = u_steps + lw_around(here - pitch, kept) * 104 + 16;

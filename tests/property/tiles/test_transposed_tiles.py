@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +23,7 @@ from searching import search
 
 import lapwing as lw
 from lapwing.api.calls.run import run
+from lapwing.codegen import transposed_loops
 from lapwing.loopnest.skew import find_skew
 from lapwing.runtime.binding import native
 from lapwing.runtime.execute import tile_library
@@ -350,12 +353,23 @@ def arguments_of(name: str, shape: tuple[int, int], sweeps: int, seed: int, spec
     return made
 
 
+@contextmanager
+def vectors_of(width: int) -> Iterator[None]:
+    """Whatever the processor has, vectors of so many bytes; none of no bytes."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(transposed_loops, "vector_bytes", lambda: width)
+        tile_library.cache_clear()
+        yield
+    tile_library.cache_clear()
+
+
 def check(data: st.DataObject, name: str) -> None:
     nest = NESTS[name][0]
     sides = st.integers(9, 200) | st.integers(9, 30)
     shape = data.draw(st.tuples(sides, sides), label="shape")
     sweeps, seed = data.draw(st.integers(1, 20), label="sweeps"), data.draw(st.integers(0, 1000), label="seed")
     special = data.draw(st.booleans(), label="special")
+    width = data.draw(st.sampled_from((0, 16, 32, 64)), label="bytes of a vector")
     expected, found = (arguments_of(name, shape, sweeps, seed, special) for _ in range(2))
     raises = False
     try:
@@ -371,11 +385,12 @@ def check(data: st.DataObject, name: str) -> None:
     plan, form = nest.plan(**found), data.draw(st.sampled_from(transposed), label="form")
     plan = replace(plan, inner=replace(plan.inner, form=form))
     if raises:
-        with pytest.raises(lw.RunError):
+        with pytest.raises(lw.RunError), vectors_of(width):
             run(nest, found, plan=plan)
         check_arrays(found, expected)
         return
-    outcome = run(nest, found, plan=plan)
+    with vectors_of(width):
+        outcome = run(nest, found, plan=plan)
     check_arrays(found, expected)
     assert right is None or list(outcome.results.values()) == [right]
 

@@ -17,7 +17,7 @@ _RESERVED = frozenset(
 # What generated code calls its own things.
 _OWN = frozenset(
     """
-    tile trap box out in lo hi full array dense elements face x0 x1 x2 x3 x4 x5 x6 x7
+    tile trap box out in lo hi array dense elements face x0 x1 x2 x3 x4 x5 x6 x7
 """.split()
 )
 
@@ -88,10 +88,15 @@ class PairNames:
     further: str = "further"
     whole: str = "whole"
     lag: str = "lag"
-    starts_at: str = "starts_at"
+    starts_at: str = "first_lane"
     here: str = "here"
     plane: str = "plane"
     current: str = "current"
     position: str = "position"
     idle: str = "idle"
+    next: str = "next"
+    gap: str = "gap"
+    full: str = "full"
+    low: str = "low"
+    high: str = "high"
     until: str = "stops"

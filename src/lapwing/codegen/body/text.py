@@ -71,6 +71,10 @@ class Lines:
     def add(self, *texts: str) -> None:
         self.texts.extend("    " * self._depth + text for text in texts)
 
+    def include(self, other: Lines) -> None:
+        """Adds the lines of another one."""
+        self.add(*other.texts)
+
     def open(self, text: str) -> None:
         self.add(text)
         self._depth += 1
