@@ -214,7 +214,8 @@ class CoalescedTileWriter(TransposedTileWriter):
         lines.add(*buffers.declarations())
         self.open_block_of_rows(lines, c, v, w)
         self.declare_point(lines, c)
-        self.copy_rows(lines, (*self.first_plane(), (v, c.block), (w, c.begin)), moving=False)
+        if self.vectors:
+            self.copy_rows(lines, (*self.first_plane(), (v, c.block), (w, c.begin)), moving=False)
 
         def row_of(plane: Plane) -> str:
             return self.row_stride(plane, v, w)
@@ -256,7 +257,7 @@ class CoalescedTileWriter(TransposedTileWriter):
         lines.add(*buffers.copied_out(row_of, along))
         lines.close()
         lines.add(*buffers.copied_last(row_of, along, c.last))
-        self.fold_point(lines, c)
+        self.fold_point(lines, c, self.indices_at(c, v, w))
         lines.close()
         lines.add(*buffers.freed())
 
@@ -304,8 +305,10 @@ class CoalescedTileWriter(TransposedTileWriter):
         most, last = self.lanes, vectors.count - 1
         fits = f"{size} > {most - vectors.width} && {size} <= {most}" if self.joins_sweeps else f"{size} == {most}"
         begun = f"{c.beyond} <= {c.step} + 1 && {c.end} - {c.whole} <= {c.starts_at}"
-        lines.open(f"if ({fits} && {begun} && {c.pitch} >= {most} + {gap}) {{")
-        self.open_vectors(lines, vectors, self.indices_at(c, v, w))
+        small = self.copy_rows(lines, self.indices_at(c, v, w)(""), moving=True)
+        small = f" && {small}" if vectors.narrows else ""
+        lines.open(f"if ({fits} && {begun} && {c.pitch} >= {most} + {gap}{small}) {{")
+        lines.add(*vectors.last_steps())
         lines.open(f"for (; {c.step} < {c.end}; ++{c.step}) {{")
         lines.add("/* The first lane between two rows. */")
         lines.add(f"const int64_t {c.next} = {c.position} + 1 - {c.starts_at};")

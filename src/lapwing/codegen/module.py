@@ -223,17 +223,20 @@ class ModuleWriter(StatementWriter):
             if mentions(body, name):
                 found.append((f"{C_TYPES[node.dtype]} {name}", name))
         for accumulator in self.bound.body.accumulators:
-            if accumulator.exact_sum:
-                found += self.sum_parameters(accumulator)
-            else:
-                name = self.accumulator(accumulator.name)
-                found.append((f"{C_TYPES[accumulator.dtype]} *{name}", f"&{name}"))
+            found += self.accumulator_parameters(accumulator)
         if mentions(body, "trap"):
             found.append(("int64_t *trap", "&trap"))
         for loop in self.nest.loop_names:
             if mentions(body, self.index(loop)):
                 found.append((f"int64_t {self.index(loop)}", self.index(loop)))
         return found
+
+    def accumulator_parameters(self, accumulator: t.Accumulator) -> list[tuple[str, str]]:
+        """As parameters of the loop body's function and as arguments of its call."""
+        if accumulator.exact_sum:
+            return self.sum_parameters(accumulator)
+        name = self.accumulator(accumulator.name)
+        return [(f"{C_TYPES[accumulator.dtype]} *{name}", f"&{name}")]
 
     def sum_parameters(self, accumulator: t.Accumulator) -> list[tuple[str, str]]:
         """Of an exact sum, as parameters of the loop body's function and as arguments of its call."""

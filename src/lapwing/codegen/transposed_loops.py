@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from lapwing.affine.affine import Affine
+from lapwing.codegen.body.expression import C_TYPES
 from lapwing.codegen.body.names import PairNames
 from lapwing.codegen.body.text import Lines, mentions, plus
+from lapwing.codegen.extrema import Extrema
 from lapwing.codegen.tile_loops import IN_ORDER, TileWriter
 from lapwing.codegen.transposed import Buffers
-from lapwing.codegen.vectors import Accumulator, Mask, Point, VectorSteps, vector_lanes
+from lapwing.codegen.vectors import Accumulator, Mask, Point, VectorSteps, is_constant, vector_lanes
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.machine.vectors import vector_bytes
@@ -30,19 +32,26 @@ class TransposedTileWriter(TileWriter):
         super().__init__(bound, faces, form)
         planes = planes_of(self.bound, form.order, form.coalesced)
         assert planes is not None, "the form is not legal"
+        self.extrema = Extrema(self, self.pair_names())
         self.buffers = self.make_buffers(planes)
         self.printer.placed = self.buffers.elements()
-        lanes = vector_lanes(self.bound, self.buffers, vector_bytes(), self._move)
-        self.vectors = self.make_vectors(lanes) if lanes else None
+        kept = self._kept_by_lanes()
+        lanes = vector_lanes(self.bound, self.buffers, vector_bytes(), self._move, kept)
+        self.vectors = (
+            VectorSteps(self.bound, self.buffers, self.names, self.pair_names(), lanes, self._move, kept)
+            if lanes
+            else None
+        )
         self._in_vectors = False
 
     def make_buffers(self, planes: Planes) -> Buffers:
         return Buffers(planes, self.names, self.pair_names())
 
-    def make_vectors(self, lanes: int) -> VectorSteps:
-        kept = zip(self._plain_accumulators(), self._private_accumulators(), strict=True)
-        accumulators = [Accumulator(f"&{self.accumulator(a.name)}", own, a.dtype) for a, own in kept]
-        return VectorSteps(self.bound, self.buffers, self.names, self.pair_names(), lanes, self._move, accumulators)
+    def _kept_by_lanes(self) -> list[Accumulator]:
+        """What every lane brings together by itself."""
+        plain = zip(self._plain_accumulators(), self._private_accumulators(), strict=True)
+        found = [Accumulator(f"&{self.accumulator(a.name)}", own, a.dtype) for a, own in plain]
+        return found + [Accumulator(f"&{own.name}", own.lanes, own.dtype) for own in self.extrema.private()]
 
     def _move(self, load: t.Load) -> tuple[int, int] | None:
         """By how much the place of an element moves along the last axis of its array from lane to lane, and from step to step."""
@@ -68,8 +77,9 @@ class TransposedTileWriter(TileWriter):
             yield from ("", *self.vectors.types())
 
     def sweep_indices(self, lines: Lines, body: str) -> None:
-        # What is copied may lie in another place in every sweep, though the body's text no longer says so.
-        super().sweep_indices(lines, "\n".join([body, *self.buffers.first_elements(self.printer.in_array)]))
+        # What is copied may lie in another place in every sweep, and an extremum in one: the body's text does not say so.
+        folds = (line for statement in self.extrema.statements for line in self.extrema.fold(statement))
+        super().sweep_indices(lines, "\n".join([body, *self.buffers.first_elements(self.printer.in_array), *folds]))
 
     def buffer_parameters(self) -> list[tuple[str, str]]:
         return self.vectors.parameters() if self._in_vectors and self.vectors else self.buffers.parameters()
@@ -107,7 +117,8 @@ class TransposedTileWriter(TileWriter):
         lines.add(*buffers.declarations())
         self.open_block_of_rows(lines, c, v, w)
         self.declare_point(lines, c)
-        self.copy_rows(lines, ((v, c.block), (w, c.begin)), moving=False)
+        if self.vectors:
+            self.copy_rows(lines, ((v, c.block), (w, c.begin)), moving=False)
 
         def row_of(plane: Plane) -> str:
             return self.row_stride(plane, v, w)
@@ -127,7 +138,7 @@ class TransposedTileWriter(TileWriter):
         lines.add(*buffers.copied_out(row_of, along))
         lines.close()
         lines.add(*buffers.copied_last(row_of, along, c.last))
-        self.fold_point(lines, c)
+        self.fold_point(lines, c, self.indices_at(c, v, w))
         lines.close()
 
     def _declare_lanes_at_work(self, lines: Lines, c: PairNames) -> tuple[str, str, str]:
@@ -169,27 +180,51 @@ class TransposedTileWriter(TileWriter):
             f"const bool {c.full} = {enough} && {c.row_from}[{last} + {MARGIN}] + {last} <= {c.step} && {c.end} <= "
             f"{c.row_until}[{first} + {MARGIN}] + {first};"
         )
-        if vectors and self._may_mask:
-            self.open_vectors(lines, vectors, indices)
-        lines.open(f"if ({c.full}) {{")
-        if vectors and not self._may_mask:
-            self.open_vectors(lines, vectors, indices)
+        if vectors:
+            self._steps_in_vectors(lines, c, vectors, starts, stops, indices)
+        else:
+            lines.open(f"if ({c.full}) {{")
+            self._full_steps(lines, c, stops, indices)
+            lines.close()
+        lines.open(f"for (; {c.step} < {c.end}; ++{c.step}) {{")
+        self._find_lanes_at_work(lines, c, starts, stops)
+        step = Lines()
+        self.some_lanes(step, c, starts, stops, "#pragma GCC ivdep", indices)
+        self.add_step(lines, step)
+        lines.close()
+
+    def _steps_in_vectors(
+        self, lines: Lines, c: PairNames, vectors: VectorSteps, starts: str, stops: str, indices: Indices
+    ) -> None:
+        """Those steps of a group that have vectors: where lanes may compute along that are not at work, all of them."""
+        fits = self.copy_rows(lines, indices(""), moving=True)
+        conditions = [*([] if self._may_mask else [c.full]), *([fits] if vectors.narrows else [])]
+        lines.open(f"if ({' && '.join(conditions)}) {{" if conditions else "{")
+        lines.add(*vectors.last_steps())
+        if self._may_mask:
+            lines.open(f"if ({c.full}) {{")
+        self._full_steps(lines, c, stops, indices)
+        if self._may_mask:
+            lines.close()
+            lines.open(f"for (; {c.step} < {c.end}; ++{c.step}) {{")
+            self._find_lanes_at_work(lines, c, starts, stops)
+            self.add_step(lines, self._lanes_between(c, vectors, starts, stops, indices))
+            lines.close()
+        lines.add(*vectors.brought_back())
+        lines.close()
+
+    def _find_lanes_at_work(self, lines: Lines, c: PairNames, starts: str, stops: str) -> None:
+        at_work = f"{c.row_from}[{stops} + {MARGIN}] + {stops} <= {c.step}"
+        lines.add(f"while ({stops} < {c.beyond} && {at_work}) ++{stops};")
+        done = f"{c.row_until}[{starts} + {MARGIN}] + {starts} <= {c.step}"
+        lines.add(f"while ({starts} < {stops} && {done}) ++{starts};")
+
+    def _full_steps(self, lines: Lines, c: PairNames, stops: str, indices: Indices) -> None:
+        """The steps of a group at all of which all lanes are at work."""
         lines.open(f"for (; {c.step} < {c.end}; ++{c.step}) {{")
         self.add_step(lines, self._all_lanes(c, indices))
         lines.close()
         lines.add(f"{stops} = {c.beyond};")
-        if vectors and not self._may_mask:
-            lines.add(*vectors.brought_back())
-        lines.close()
-        lines.open(f"for (; {c.step} < {c.end}; ++{c.step}) {{")
-        lines.add(f"while ({stops} < {c.beyond} && {c.row_from}[{stops} + {MARGIN}] + {stops} <= {c.step}) ++{stops};")
-        lines.add(
-            f"while ({starts} < {stops} && {c.row_until}[{starts} + {MARGIN}] + {starts} <= {c.step}) ++{starts};"
-        )
-        self.add_step(lines, self._lanes_between(c, starts, stops, indices))
-        lines.close()
-        if vectors and self._may_mask:
-            lines.add(*vectors.brought_back())
 
     def _all_lanes(self, c: PairNames, indices: Indices) -> Lines:
         """A step at which all lanes of a sweep are at work."""
@@ -205,12 +240,9 @@ class TransposedTileWriter(TileWriter):
             self._more_lanes(lines, c, first, c.beyond, indices)
         return lines
 
-    def _lanes_between(self, c: PairNames, starts: str, stops: str, indices: Indices) -> Lines:
+    def _lanes_between(self, c: PairNames, vectors: VectorSteps, starts: str, stops: str, indices: Indices) -> Lines:
         """A step at which some lanes of a sweep are at work."""
-        lines, first, vectors = Lines(), c.starts_at, self.vectors
-        if vectors is None or not self._may_mask:
-            self.some_lanes(lines, c, starts, stops, "#pragma GCC ivdep", indices)
-            return lines
+        lines, first = Lines(), c.starts_at
         lane = vectors.lane_type
         lines.add(f"const {lane} {c.low} = ({lane})({starts} - {first}), {c.high} = ({lane})({stops} - {first});")
         mask = Mask(f"({c.low} <= {{0}}) & ({{0}} < {c.high})", f"{c.low} < {{1}} && {{0}} < {c.high}")
@@ -238,18 +270,16 @@ class TransposedTileWriter(TileWriter):
         self.some_lanes(lines, c, starts, stops, "#pragma GCC ivdep", indices)
         lines.close()
 
-    def open_vectors(self, lines: Lines, vectors: VectorSteps, indices: Indices) -> None:
-        """Before the steps of a group."""
-        if vectors.has_rows(moving=True):
-            lines.add(f"const int64_t {self.pair_names().first} = {self.pair_names().step};")
-        self.copy_rows(lines, indices(""), moving=True)
-        lines.add(*vectors.last_steps())
-
-    def copy_rows(self, lines: Lines, indices: Sequence[tuple[int, str]], moving: bool) -> None:
+    def copy_rows(self, lines: Lines, indices: Sequence[tuple[int, str]], moving: bool) -> str:
         """What the lanes of vectors want of rows that are in no plane: those whose elements move on from lane to lane in every
-        step, or those whose elements stay."""
-        if self.vectors is None or not self.vectors.has_rows(moving):
-            return
+        step, or those whose elements stay. Returns the C variable that says whether all of them are small enough."""
+        c, vectors = self.pair_names(), self.vectors
+        assert vectors is not None
+        fits = c.fits if moving else c.all_fit
+        if vectors.narrows:
+            lines.add(f"bool {fits} = {c.all_fit if moving else 'true'};")
+        if not vectors.has_rows(moving):
+            return fits
 
         def place(load: t.Load) -> tuple[str, str, str]:
             last = load.subscripts[-1]
@@ -257,12 +287,15 @@ class TransposedTileWriter(TileWriter):
             extent = self._extent(load.array, len(load.subscripts) - 1)
             return self.printer.in_array(load), self.affine(last.affine), extent
 
-        lines.add(*self.vectors.row_declarations(moving))
+        if moving:
+            lines.add(f"const int64_t {c.first} = {c.step};")
+        lines.add(*vectors.row_declarations(moving))
         lines.open("{")
-        copies = list(self.vectors.copied_rows(moving, place))
+        copies = list(vectors.copied_rows(moving, place, fits))
         self.indices_of(lines, indices, "\n".join(copies))
         lines.add(*copies)
         lines.close()
+        return fits
 
     def vector_step(
         self, lines: Lines, c: PairNames, vectors: VectorSteps, indices: Indices, masks: Mapping[int, Mask]
@@ -302,17 +335,31 @@ class TransposedTileWriter(TileWriter):
         """Declares what every lane notes by itself: what it sums up, and where the plain loop would raise, so that the lanes of a
         step do not wait for each other."""
         self.declare_private(lines, c, MARGIN)
+        for own in self.extrema.private():
+            lines.add(f"{C_TYPES[own.dtype]} {own.lanes}[{self.lanes + MARGIN}];")
+            lanes = f"for (int {c.lane} = 0; {c.lane} < {self.lanes + MARGIN}; ++{c.lane})"
+            lines.add(f"{lanes} {own.lanes}[{c.lane}] = {own.start};")
         if self.raises:
             lines.add(f"int64_t {c.traps}[{self.lanes + MARGIN}] = {{0}};")
 
     def statement(self, c: PairNames, lane: str = "", places: Mapping[str, str] | None = None) -> str:
         """A call of the loop body. lane: the C text of the lane, where it is not the loop's index."""
         own = plus(lane or c.lane, MARGIN)
-        return self.point_call(self.private_of(own), f"{c.traps}[{own}]" if self.raises else "trap", places)
+        kept = {f"&{private.name}": f"&{private.lanes}[{own}]" for private in self.extrema.private()}
+        trap = f"{c.traps}[{own}]" if self.raises else "trap"
+        return self.point_call(self.private_of(own), trap, {**kept, **(places or {})})
 
     def _first_term(self, accumulator: t.Accumulator) -> str:
         """The C name of where a step's terms of an exact sum are kept, from lane 0 on."""
         return self.names.get(("first term", accumulator.name), f"{self.accumulator(accumulator.name)}_first")
+
+    def extremum(self, statement: t.TypedAccumulate) -> Iterator[str]:
+        return self.extrema.update(statement)
+
+    def accumulator_parameters(self, accumulator: t.Accumulator) -> list[tuple[str, str]]:
+        if accumulator.leader is not None:
+            return self.extrema.parameters(accumulator)
+        return super().accumulator_parameters(accumulator)
 
     def sum_parameters(self, accumulator: t.Accumulator) -> list[tuple[str, str]]:
         first, (terms, _) = self._first_term(accumulator), self.terms_names(accumulator)
@@ -322,9 +369,18 @@ class TransposedTileWriter(TileWriter):
         terms, _ = self.terms_names(accumulator)
         return f"{terms}[{self._first_term(accumulator)} + {self.pair_names().lane}] = {value};"
 
-    def fold_point(self, lines: Lines, c: PairNames) -> None:
+    def fold_point(self, lines: Lines, c: PairNames, indices: Indices) -> None:
         """Brings together what the lanes have noted."""
         self.fold_private(lines, c, MARGIN)
+        for statement in self.extrema.statements:
+            lines.open(f"for (int64_t {c.lane} = 0; {c.lane} < {c.lanes}; ++{c.lane}) {{")
+            found, step = self.extrema.found_step(statement)
+            lines.add(f"if (!({found})) continue;")
+            lines.add(f"const int64_t {c.step} = {step};")
+            text = list(self.extrema.fold(statement))
+            self.indices_of(lines, indices(c.lane), "\n".join(text))
+            lines.add(*text)
+            lines.close()
         if self.raises:
             folded = f"lw_note({c.traps}[{c.lane}] != 0, {c.traps}[{c.lane}], &trap);"
             lines.add(f"for (int {c.lane} = 0; {c.lane} < {self.lanes + MARGIN}; ++{c.lane}) {folded}")
@@ -341,7 +397,7 @@ class TransposedTileWriter(TileWriter):
             return False
         body, places = self.bound.body, self.vectors.elements()
         nodes = (n for s in t.all_statements(body.statements) for v in t.own_values(s) for n in t.walk(v))
-        only_buffers = all(node in places for node in nodes if isinstance(node, t.Load))
+        only_buffers = all(node in places or is_constant(node) for node in nodes if isinstance(node, t.Load))
         bools = any(plane.dtype == "bool" for plane in self.buffers.planes)
         return only_buffers and not bools and not self._exact_sums and not self.raises
 

@@ -22,6 +22,7 @@ from lapwing.codegen.body.text import Lines, plus, signed
 from lapwing.codegen.transposed import Buffers
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.tiling.invariants import is_invariant
 from lapwing.tiling.transposed import COPIED_STEPS, ITEMSIZES, MARGIN, TRANSPOSED_LANES, Distance, Offset, distance
 
 # Of the steps before the one at hand so many stay in registers, if they are wanted; earlier ones are loaded.
@@ -42,21 +43,63 @@ Point = Callable[[str, Mapping[str, str]], Iterator[str]]
 Move = Callable[[t.Load], tuple[int, int] | None]
 
 
-def vector_lanes(bound: BoundNest, buffers: Buffers, vector_bytes: int, move: Move) -> int:
+@dataclass(frozen=True)
+class Accumulator:
+    """What every lane brings together by itself: as an argument of the loop body, and the C array in which lane 0 is the one at
+    ``MARGIN``."""
+
+    argument: str
+    lanes: str
+    dtype: str
+
+
+def vector_lanes(
+    bound: BoundNest, buffers: Buffers, vector_bytes: int, move: Move, accumulators: Sequence[Accumulator]
+) -> int:
     """How many lanes a vector has; 0 where the loop body is not one for vectors."""
     written = [plane.dtype for plane in buffers.planes if plane.written]
     size, body = ITEMSIZES[written[0]], bound.body
     if size not in _WIDE or TRANSPOSED_LANES * size > _MOST_VECTORS * vector_bytes:
         return 0
-    values = [value for s in t.all_statements(body.statements) for value in t.own_values(s)]
+    narrowed = frozenset(
+        load for load in _loads(bound) if load not in buffers.places and _is_narrowed(load, size, move)
+    )
+    sums = [a.dtype for a in body.accumulators if a.exact_sum]
     fits = (
-        all(ITEMSIZES[dtype] == size and not _is_odd(dtype) for dtype in written)
-        and all(_is_uniform(value, size) for value in values)
-        and all(_size(accumulator.dtype) == size for accumulator in body.accumulators)
+        body.is_straight
+        and all(ITEMSIZES[dtype] == size and not _is_odd(dtype) for dtype in written)
+        and all(_is_uniform(value, size, narrowed) for value in _values(bound))
+        and all(_size(dtype) == size for dtype in (*sums, *(a.dtype for a in accumulators)))
         and (size == 8 or not body.traps)
-        and all(load in buffers.places or _size(load.dtype) == size or _is_row(move(load)) for load in _loads(bound))
+        and all(
+            load in buffers.places or _size(load.dtype) == size or is_constant(load) or _is_row(move(load))
+            for load in _loads(bound)
+        )
     )
     return vector_bytes // size if fits else 0
+
+
+def _values(bound: BoundNest) -> Iterator[t.Typed]:
+    """All that is computed; where an extremum was found is known from the step."""
+    for statement in t.all_statements(bound.body.statements):
+        if isinstance(statement, t.TypedAccumulate):
+            yield statement.value
+            yield from (value for _, value in statement.payload if not isinstance(value, t.Index))
+        else:
+            yield from t.own_values(statement)
+
+
+def _is_narrowed(load: t.Load, size: int, move: Move) -> bool:
+    """Whether it is one of integers in a row that are wider than all else, as those of sequences mostly are."""
+    return load.dtype == "int64" and size == 4 and _is_row(move(load)) and not is_constant(load)
+
+
+def is_constant(load: t.Load) -> bool:
+    """Whether it is the same element in every iteration, which cannot raise."""
+    return all(
+        s.trap is None and is_invariant(s.index) if isinstance(s, t.LookupSubscript) else not s.affine.names
+        for s in load.subscripts
+    )
 
 
 def _is_row(move: tuple[int, int] | None) -> bool:
@@ -73,42 +116,42 @@ def _size(dtype: str) -> int:
 
 
 def _loads(bound: BoundNest) -> list[t.Load]:
-    values = (value for s in t.all_statements(bound.body.statements) for value in t.own_values(s))
-    return list(dict.fromkeys(node for value in values for node in t.walk(value) if isinstance(node, t.Load)))
+    return list(dict.fromkeys(n for value in _values(bound) for n in t.walk(value) if isinstance(n, t.Load)))
 
 
-def _is_uniform(node: t.Typed, size: int) -> bool:
-    """Whether all that is computed has elements of one size, narrower ones being widened when they are loaded."""
+def _is_uniform(node: t.Typed, size: int, narrowed: frozenset[t.Load]) -> bool:
+    """Whether all that is computed has elements of one size. Narrower ones are widened when they are loaded, and of wider
+    ones some may be ``narrowed``, which are compared and nothing else."""
+
+    def is_wide(operand: t.Typed) -> bool:
+        return isinstance(operand, t.Load) or operand.dtype == "bool" or _size(operand.dtype) == size
+
     match node:
-        case t.Literal() | t.Scalar() | t.Convert(operand=t.Literal() | t.Scalar()):
+        case _ if is_invariant(node):
             return True
         case t.Load(dtype=dtype, subscripts=subscripts):
-            looked_up = any(isinstance(s, t.LookupSubscript) for s in subscripts)
-            return not looked_up and 0 < _size(dtype) <= size and not dtype.startswith("complex")
+            indices = [s.index for s in subscripts if isinstance(s, t.LookupSubscript)]
+            # There is one size of indices, too.
+            known = all(map(is_invariant, indices)) or (
+                size == 8 and all(_is_uniform(i, size, narrowed) for i in indices)
+            )
+            return known and 0 < _size(dtype) <= size and not dtype.startswith("complex")
         case t.Local(dtype=dtype) | t.Index(dtype=dtype):
             return dtype == "bool" or _size(dtype) == size
+        case t.Operation(operator="==" | "!=" | "<" | "<=" | ">" | ">=", operands=operands) if all(
+            o in narrowed for o in operands
+        ):
+            return True
         case t.Convert(dtype=dtype, operand=operand, trap=None):
-            wide = isinstance(operand, t.Load) or operand.dtype == "bool" or _size(operand.dtype) == size
-            return wide and _size(dtype) == size and _is_uniform(operand, size)
+            return is_wide(operand) and _size(dtype) == size and _is_uniform(operand, size, narrowed)
         case t.Operation(dtype=dtype, operator=operator, operands=operands):
-            wide = all(isinstance(o, t.Load) or o.dtype == "bool" or _size(o.dtype) == size for o in operands)
             known = operator in _OPERATORS and not t.is_numpy_loop(node)
-            fits = known and wide and (dtype == "bool" or _size(dtype) == size)
+            fits = known and all(map(is_wide, operands)) and (dtype == "bool" or _size(dtype) == size)
         case t.Select(dtype=dtype):
             fits = _size(dtype) == size
         case _:
             return False
-    return fits and all(_is_uniform(child, size) for child in t.children(node))
-
-
-@dataclass(frozen=True)
-class Accumulator:
-    """What every lane brings together by itself: as an argument of the loop body, and the C array in which lane 0 is the one at
-    ``MARGIN``."""
-
-    argument: str
-    lanes: str
-    dtype: str
+    return fits and all(_is_uniform(child, size, narrowed) for child in t.children(node))
 
 
 @dataclass(frozen=True)
@@ -273,9 +316,10 @@ class VectorSteps:
             low, high = self._row_range(shift)
             yield f"{self._c_type(load.dtype)} {self._kept_row(load)}[{high - low}];"
 
-    def copied_rows(self, moving: bool, element: Callable[[t.Load], tuple[str, str, str]]) -> Iterator[str]:
+    def copied_rows(self, moving: bool, element: Callable[[t.Load], tuple[str, str, str]], fits: str) -> Iterator[str]:
         """The elements of rows that lanes want in the steps of a group, or in all steps, as far as there are such. element: at
-        the indices of lane 0, the C texts of one, of its place along the last axis and of that axis' length."""
+        the indices of lane 0, the C texts of one, of its place along the last axis and of that axis' length. fits: the C variable
+        that becomes false where an element is too large for its vector."""
         lane = self.c.lane
         for load, (direction, shift) in self._some_rows(moving):
             here, index, extent = element(load)
@@ -285,14 +329,26 @@ class VectorSteps:
             if direction < 0:
                 ends = (f"({index}) - {extent} + 1", f"({index}) + 1")
             row, kept = self._row(load), self._kept_row(load)
-            sign = "-" if direction < 0 else ""
+            element_here = f"{row}[{'-' if direction < 0 else ''}{lane}]"
+            copy = f"{kept}[{lane}] = {element_here};"
+            if self._is_narrowed(load):
+                kept_type = self._c_type(load.dtype)
+                copy = f"{{ {copy} {fits} &= {element_here} == ({kept_type}){element_here}; }}"
             yield f"const {C_TYPES[load.dtype]} *const {row} = &{here} {'-' if direction < 0 else '+'} ({first});"
             yield f"if ({ends[0]} <= {first} && {beyond} <= {ends[1]})"
-            yield f"    for (int64_t {lane} = 0; {lane} < {high - low}; ++{lane}) {kept}[{lane}] = {row}[{sign}{lane}];"
+            yield f"    for (int64_t {lane} = 0; {lane} < {high - low}; ++{lane}) {copy}"
             yield "else"
             some = f"lw_max_i64({first}, {ends[0]})", f"lw_min_i64({beyond}, {ends[1]})"
             yield f"    for (int64_t {lane} = {some[0]} - ({first}); {lane} < {some[1]} - ({first}); ++{lane})"
-            yield f"        {kept}[{lane}] = {row}[{sign}{lane}];"
+            yield f"        {copy}"
+
+    @property
+    def narrows(self) -> bool:
+        """Whether there are rows whose elements may be too large for their vectors."""
+        return any(map(self._is_narrowed, self._rows))
+
+    def _is_narrowed(self, load: t.Load) -> bool:
+        return ITEMSIZES[load.dtype] > self._size
 
     def has_rows(self, moving: bool) -> bool:
         return bool(self._some_rows(moving))

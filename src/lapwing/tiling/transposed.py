@@ -188,6 +188,8 @@ def _planes(bound: BoundNest, order: Sequence[int], coalesced: bool = False) -> 
     _check_body(bound.body)
     if coalesced and (len(order) < 3 or not bound.domain.is_box or bound.skew is not None):
         raise _Unfit("planes are not alike")
+    if coalesced and arguments_of_extrema(bound.body):
+        raise _Unfit("the argument of an extremum is found plane by plane")
     return _Reader(bound, order, coalesced).planes()
 
 
@@ -196,10 +198,20 @@ def _check_body(body: t.TypedBody) -> None:
     inner = [s for s in t.all_statements(body.statements) if isinstance(s, t.TypedFor | t.TypedWhile | t.TypedJump)]
     if inner:
         raise _Unfit("there are loops inside, or iterations that end early")
-    if any(a.is_shared and not (a.exact_sum and _is_summed_once(body, a)) for a in body.accumulators):
-        raise _Unfit(
-            "a reduction is not that of each row by itself, as arguments of extrema and sums of some iterations are not"
-        )
+    if not all(_is_private(body, accumulator) for accumulator in body.accumulators):
+        raise _Unfit("a reduction is not that of each row by itself, as sums of some iterations are not")
+
+
+def _is_private(body: t.TypedBody, accumulator: t.Accumulator) -> bool:
+    """Whether every lane can bring together its own iterations by itself."""
+    if accumulator.leader is not None:
+        return sum(s.name == accumulator.leader for s in arguments_of_extrema(body)) == 1
+    return not accumulator.is_shared or (accumulator.exact_sum and _is_summed_once(body, accumulator))
+
+
+def arguments_of_extrema(body: t.TypedBody) -> list[t.TypedAccumulate]:
+    """Of extrema whose arguments are wanted, the statements that bring them up to date."""
+    return [s for s in body.simple if isinstance(s, t.TypedAccumulate) and s.position]
 
 
 def _is_summed_once(body: t.TypedBody, accumulator: t.Accumulator) -> bool:
@@ -299,7 +311,8 @@ class _Reader:
         """Whether a sweep is the two innermost loops alone, the same rows every time, and no plane another one in every sweep."""
         nest = self.bound.nest
         if (
-            nest.sweep_depth != 1
+            arguments_of_extrema(self.bound.body)  # a lane would come by iterations in another order
+            or nest.sweep_depth != 1
             or len(nest.space_loops) != self.depth
             or len(self._slopes) > 1
             or min(self._slopes) < 0

@@ -95,6 +95,8 @@ class PairNames:
     position: str = "position"
     idle: str = "idle"
     next: str = "next"
+    fits: str = "fits"
+    all_fit: str = "all_fit"
     gap: str = "gap"
     full: str = "full"
     low: str = "low"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from lapwing.affine.affine import Affine
 from lapwing.codegen.body.expression import C_TYPES, SUFFIXES, Printer, stripped
@@ -128,32 +128,40 @@ class StatementWriter:
             case t.TypedAssign(local=local):
                 yield f"{self._name(local)} = {stripped(value)};"
             case t.TypedAccumulate(position=position) if position:
-                yield from self._extremum(statement)
+                yield from self.extremum(statement)
             case t.TypedAccumulate(name=name):
                 kind = next(a for a in self.bound.body.accumulators if a.name == name)
                 pointer = self.accumulator(name)
                 yield self.accumulate(kind, pointer if kind.exact_sum else f"*{pointer}", value)
 
-    def _extremum(self, statement: t.TypedAccumulate) -> Iterator[str]:
-        """An extremum with its argument: of equal values the first iteration's counts, or the last one's."""
+    def extremum(self, statement: t.TypedAccumulate) -> Iterator[str]:
+        """An extremum with its argument, through pointers of their names."""
+        payload = {name: stripped(self.printer.print(its)) for name, its in statement.payload}
+        yield from self.extremum_update(statement, stripped(self.printer.print(statement.value)), payload, "*")
+
+    def extremum_update(
+        self, statement: t.TypedAccumulate, value: str, payload: Mapping[str, str], deref: str = ""
+    ) -> Iterator[str]:
+        """An extremum and its argument brought up to date: of equal values the first iteration's counts, or the last one's.
+        value, payload: C texts; deref: what leads from the accumulators' names to them."""
         kind = next(a for a in self.bound.body.accumulators if a.name == statement.name)
-        best, value = self.accumulator(kind.name), self.names.get(("value for", kind.name), f"{kind.name}_here")
+        best, here = self.accumulator(kind.name), self.names.get(("value for", kind.name), f"{kind.name}_here")
         yield "{"
-        yield f"    const {C_TYPES[kind.dtype]} {value} = {stripped(self.printer.print(statement.value))};"
+        yield f"    const {C_TYPES[kind.dtype]} {here} = {value};"
         places = [
-            (self.printer.print(x), f"*{self.accumulator(f'{kind.name} at {loop.name}')}")
+            (self.printer.print(x), f"{deref}{self.accumulator(f'{kind.name} at {loop.name}')}")
             for x, loop in zip(statement.position, self.nest.loops, strict=True)
         ]
         earlier = ""
-        for here, there in reversed(places):
-            earlier = f"{here} < {there}" + (f" || ({here} == {there} && ({earlier}))" if earlier else "")
+        for now, there in reversed(places):
+            earlier = f"{now} < {there}" + (f" || ({now} == {there} && ({earlier}))" if earlier else "")
         counts = f"!({earlier})" if kind.operator in (">=", "<=") else f"({earlier})"
-        yield f"    if ({value} {kind.operator[0]} *{best} || ({value} == *{best} && {counts})) {{"
-        yield f"        *{best} = {value};"
-        for here, there in places:
-            yield f"        {there} = {here};"
-        for name, its in statement.payload:
-            yield f"        *{self.accumulator(name)} = {stripped(self.printer.print(its))};"
+        yield f"    if ({here} {kind.operator[0]} {deref}{best} || ({here} == {deref}{best} && {counts})) {{"
+        yield f"        {deref}{best} = {here};"
+        for now, there in places:
+            yield f"        {there} = {now};"
+        for name, text in payload.items():
+            yield f"        {deref}{self.accumulator(name)} = {text};"
         yield "    }"
         yield "}"
 
