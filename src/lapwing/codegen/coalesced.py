@@ -231,7 +231,7 @@ class CoalescedTileWriter(TransposedTileWriter):
             lines.open(f"for (int64_t {c.sweep} = 0; {c.sweep} < {c.sweeps}; ++{c.sweep}) {{")
             lines.add(f"const int64_t {c.lag} = {c.delay} * {c.sweep};")
             lines.add(f"const int64_t {first} = lw_max_i64({c.above}, -{times(buffers.shift, c.sweep)});")
-            lines.add(f"const int64_t {beyond} = {c.lanes} - {c.below} * {c.sweep};")
+            lines.add(f"const int64_t {beyond} = {self.beyond(c)};")
             self.indices_of(lines, ((0, f"box->lo[0] + {c.sweep}"),), statement)
         lines.add("/* Where lane 0 is, and its step in the rings. */")
         lines.add(f"int64_t {c.plane} = lw_floordiv_i64({c.group}{lag}, {c.pitch});")

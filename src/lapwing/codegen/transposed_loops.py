@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lapwing.affine.affine import Affine
+from lapwing.affine.scanning import LoopBounds
 from lapwing.codegen.body.names import PairNames
 from lapwing.codegen.body.text import Lines, mentions, plus
 from lapwing.codegen.tile_loops import IN_ORDER, TileWriter
@@ -34,6 +35,15 @@ class TransposedTileWriter(TileWriter):
     def joins_sweeps(self) -> bool:
         return self.buffers.sweeps > 1
 
+    def block_bounds(self, v: int) -> LoopBounds:
+        bounds = super().block_bounds(v)
+        if not self.joins_sweeps:
+            return bounds
+        # Rows that begin sooner in later sweeps may be empty in the first.
+        w = self.nest.sweep_depth + self.form.order[-1]
+        soonest = f"(box->lo[{w}] - tile->moves.lo[{w}] * ({self.pair_names().sweeps} - 1))"
+        return LoopBounds(*(end.replace(f"box->lo[{w}]", soonest) for end in (bounds.low, bounds.high)))
+
     def headers(self) -> Iterator[str]:
         yield from self.buffers.headers()
 
@@ -57,9 +67,14 @@ class TransposedTileWriter(TileWriter):
         def row_of(plane: Plane) -> str:
             return self.row_stride(plane, v, w)
 
-        lines.add(*buffers.copied_before(row_of, along))
         starts, stops, clock, after = c.starts, c.stops, c.step, ""
+        row_from, row_until, last_until = c.row_from, c.row_until, c.row_until
         if joins:
+            lines.add(f"/* Rows whose ends move begin sooner in the last sweep than in the first. */")
+            lines.add(f"int64_t {c.group} = -lw_whole_groups(tile->moves.lo[{w}] * ({c.sweeps} - 1));")
+        lines.add(*buffers.copied_before(row_of, along))
+        if joins:
+            row_from, row_until, last_until = f"{row_from}[{c.sweep}]", f"{row_until}[{c.sweep}]", f"{row_until}[0]"
             starts, stops, clock = f"{starts}[{c.sweep}]", f"{stops}[{c.sweep}]", c.clock
             after = f" + {times(delay, f'({c.sweeps} - 1)')}"
             lines.add(
@@ -74,8 +89,9 @@ class TransposedTileWriter(TileWriter):
             all_from = f"{c.row_from}[{self.lanes - 1 + MARGIN}] + {self.lanes - 1}"
             lines.add(f"const int64_t {c.all_from} = {c.lanes} == {self.lanes} ? {all_from} : INT64_MAX;")
             lines.add(f"const int64_t {c.all_until} = {c.row_until}[{MARGIN}];")
-        lines.add(f"const int64_t {c.last} = {c.row_until}[{c.lanes} - 1 + {MARGIN}] + {c.lanes} - 1;")
-        lines.add(f"int64_t {c.group} = 0;")
+        lines.add(f"const int64_t {c.last} = {last_until}[{c.lanes} - 1 + {MARGIN}] + {c.lanes} - 1;")
+        if not joins:
+            lines.add(f"int64_t {c.group} = 0;")
         lines.open(f"for (; {c.group} < {c.last}{after}; {c.group} += {COPIED_STEPS}) {{")
         lines.add(*buffers.copied_in(row_of, along))
 
@@ -98,13 +114,11 @@ class TransposedTileWriter(TileWriter):
             beyond = c.beyond
             lines.open(f"for (int64_t {c.sweep} = 0; {c.sweep} < {c.sweeps}; ++{c.sweep}) {{")
             lines.add(f"const int64_t {c.step} = {clock} - {times(delay, c.sweep)};")
-            lines.add(f"const int64_t {c.beyond} = {c.lanes} - {c.below} * {c.sweep};")
+            lines.add(f"const int64_t {c.beyond} = {self.beyond(c)};")
             self.indices_of(lines, ((0, f"box->lo[0] + {c.sweep}"),), statement)
         lines.add(*buffers.at_step())
-        lines.add(f"while ({stops} < {beyond} && {c.row_from}[{stops} + {MARGIN}] + {stops} <= {c.step}) ++{stops};")
-        lines.add(
-            f"while ({starts} < {stops} && {c.row_until}[{starts} + {MARGIN}] + {starts} <= {c.step}) ++{starts};"
-        )
+        lines.add(f"while ({stops} < {beyond} && {row_from}[{stops} + {MARGIN}] + {stops} <= {c.step}) ++{stops};")
+        lines.add(f"while ({starts} < {stops} && {row_until}[{starts} + {MARGIN}] + {starts} <= {c.step}) ++{starts};")
 
         if joins:
             self.lanes_at_work(lines, c, starts, stops, indices, statement)
@@ -124,13 +138,19 @@ class TransposedTileWriter(TileWriter):
         high = self.open_block(lines, c, v)
         if self.joins_sweeps:
             shift = self.buffers.shift
-            rest = times(shift, f"({c.sweeps} - 1)")
             lines.add(
                 "/* The lanes that each sweep leaves to the block below, and those that the block above has left. */"
             )
-            lines.add(f"const int64_t {c.below} = {c.block} + {self.lanes} < {high} ? {shift} : 0;")
-            lines.add(f"const int64_t {c.above} = {c.block} == {self.loop_bounds(v).low} ? 0 : -{rest};")
+            is_last = f"{c.block} + {self.lanes} >= {high}"
+            lines.add(f"const int64_t {c.below} = {is_last} ? tile->moves.hi[{v}] : {shift};")
+            lines.add(f"const int64_t {c.rows} = {is_last} ? box->hi[{v}] - {c.block} : {self.lanes};")
+            above = f"{c.block} == {self.block_bounds(v).low} ? tile->moves.lo[{v}] : {shift}"
+            lines.add(f"const int64_t {c.above} = -({above}) * ({c.sweeps} - 1);")
         self._rows_of_block(lines, c, v, w)
+
+    def beyond(self, c: PairNames) -> str:
+        """The C text of the lane beyond the last one of a sweep."""
+        return f"lw_min_i64({c.lanes}, {c.rows} - {c.below} * {c.sweep})"
 
     def declare_point(self, lines: Lines, c: PairNames) -> str:
         """A call of the loop body. Every lane notes by itself what it sums up, and where the plain loop would raise, so that the
@@ -217,19 +237,29 @@ class TransposedTileWriter(TileWriter):
     def _rows_of_block(self, lines: Lines, c: PairNames, v: int, w: int) -> None:
         """Where the rows of a block begin and end, from the first position of its first row on, and what is copied of them."""
         buffers, row = self.buffers, self.loop_bounds(w)
-        lines.add(f"int64_t {c.begin}, {c.row_from}[{BUFFER_LANES}], {c.row_until}[{BUFFER_LANES}];")
+        row_from, row_until, ends = c.row_from, c.row_until, (row.low, row.high)
+        if self.joins_sweeps:
+            row_from, row_until = (f"{name}[{c.sweep}]" for name in (row_from, row_until))
+            ends = tuple(end.replace("box->", f"{c.moved}.") for end in ends)
+        kept = f"[{buffers.sweeps}]" if self.joins_sweeps else ""
+        lines.add(f"int64_t {c.begin}, {c.row_from}{kept}[{BUFFER_LANES}], {c.row_until}{kept}[{BUFFER_LANES}];")
         lines.add(*buffers.first_declarations())
         lines.open("{")
         self.indices_of(lines, (*self.first_plane(), (v, c.block)))
         lines.add(f"{c.begin} = {row.low};")
         self.indices_of(lines, ((w, c.begin),))
         lines.add(*buffers.first_elements(self.printer.in_array))
+        if self.joins_sweeps:
+            lines.open(f"for (int64_t {c.sweep} = 0; {c.sweep} < {c.sweeps}; ++{c.sweep}) {{")
+            lines.add(f"const lw_box {c.moved} = lw_moved(box, &tile->moves, {c.sweep});")
         lines.open(f"for (int64_t {c.lane} = {buffers.first_lane}; {c.lane} < {c.lanes}; ++{c.lane}) {{")
         if mentions(f"{row.low} {row.high}", self.coordinate(self.nest.loops[v].name)):
             lines.add(f"const int64_t {self.coordinate(self.nest.loops[v].name)} = {c.block} + {c.lane};")
-        lines.add(f"{c.row_from}[{c.lane} + {MARGIN}] = {row.low} - {c.begin};")
-        lines.add(f"{c.row_until}[{c.lane} + {MARGIN}] = {row.high} - {c.begin};")
+        lines.add(f"{row_from}[{c.lane} + {MARGIN}] = {ends[0]} - {c.begin};")
+        lines.add(f"{row_until}[{c.lane} + {MARGIN}] = {ends[1]} - {c.begin};")
         lines.close()
+        if self.joins_sweeps:
+            lines.close()
         lines.add(*buffers.rows(lambda plane: self._inside(plane, v, w)))
         lines.close()
 

@@ -79,6 +79,8 @@ class PairNames:
     sweeps: str = "sweeps"
     above: str = "above"
     below: str = "below"
+    moved: str = "moved"
+    rows: str = "rows"
     traps: str = "traps"
     planes: str = "planes"
     length: str = "length"
