@@ -102,7 +102,8 @@ class CoalescedBuffers(Buffers):
     def _planes_wanted(self, plane: Plane) -> tuple[str, str]:
         """From and until which plane elements are asked for."""
         low, high = plane.around
-        return str(low), plus(self.c.planes, high)
+        first = str(low) if self.sweeps == 1 else plus(f"-{self.c.earlier}", low)
+        return first, plus(self.c.planes, high)
 
     def rows_inside(self, number: int) -> str:
         # Before the first plane nothing was written.
@@ -115,11 +116,14 @@ class CoalescedBuffers(Buffers):
     def copied_before(self, row: Callable[[Plane], str], along: int) -> Iterator[str]:
         for number, plane in enumerate(self.planes):
             (u, s), (v, w) = plane.distances
-            span, group = self.time((v - u, w - s)), self.c.group
-            if self.sweeps > 1 and self.all_planes.sooner:
-                span += f" + {times(self.all_planes.sooner, f'({self.c.sweeps} - 1)')}"
-            yield f"for (int64_t {group} = -lw_whole_groups({span}); {group} < 0; {group} += {COPIED_STEPS})"
-            yield "    " + self._copy_group(number, plane, row(plane), along, out=False)
+            span, group, first = self.time((v - u, w - s)), self.c.group, "0"
+            if self.sweeps > 1:
+                group, first = self.c.left, self.c.group
+                span += f" + {self.c.earlier} * {self.c.pitch}"
+                if self.all_planes.sooner:
+                    span += f" + {times(self.all_planes.sooner, f'({self.c.sweeps} - 1)')}"
+            yield f"for (int64_t {group} = -lw_whole_groups({span}); {group} < {first}; {group} += {COPIED_STEPS})"
+            yield "    " + self._copy_group(number, plane, row(plane), along, out=False, group=group)
 
     def copied_in(self, row: Callable[[Plane], str], along: int) -> Iterator[str]:
         for number, plane in enumerate(self.planes):
@@ -157,7 +161,7 @@ class CoalescedBuffers(Buffers):
         kept = f"{self._buffers[number]} + lw_around({place}, {c.kept}) * {BUFFER_LANES} + {MARGIN}"
         first, last = self._planes_wanted(plane)
         if out:
-            first, last = "0", c.planes
+            first, last = "0" if self.sweeps == 1 else f"-{c.earlier}", c.planes
         elif plane.clipped:
             first, last = self._name(number, "from_plane"), self._name(number, "until_plane")
         (above, below), outer, inner = plane.lanes, self._name(number, "rows"), self.rows_inside(number)
@@ -218,29 +222,39 @@ class CoalescedTileWriter(TransposedTileWriter):
         def row_of(plane: Plane) -> str:
             return self.row_stride(plane, v, w)
 
+        after = ""
+        if joins:
+            ahead = f"tile->moves.lo[{self.around}] * {c.pitch} + {buffers.all_planes.sooner} - {c.delay}"
+            after = f" + {c.delay} * ({c.sweeps} - 1)"
+            lines.add(f"int64_t {c.group} = -lw_whole_groups(lw_max_i64(0, {ahead}) * ({c.sweeps} - 1));")
         lines.add(*buffers.copied_before(row_of, along))
-        after = f" + {c.delay} * ({c.sweeps} - 1)" if joins else ""
         lines.add(f"const int64_t {c.whole} = ({c.planes} - 1) * {c.pitch} + {c.length}; /* of a lane's row */")
         lines.add(f"const int64_t {c.last} = {c.whole} + {c.lanes} - 1;")
-        lines.add(f"int64_t {c.group} = 0;")
+        if not joins:
+            lines.add(f"int64_t {c.group} = 0;")
         lines.open(f"for (; {c.group} < {c.last}{after}; {c.group} += {COPIED_STEPS}) {{")
         lines.add(*buffers.copied_in(row_of, along))
-        lag, first, beyond = "", "0", c.lanes
+        lag, first, beyond, opens, closes = "", "0", c.lanes, "", c.whole
+        here = f"{c.group} % {c.kept}"
         if joins:
-            lag, first, beyond = f" - {c.lag}", c.starts_at, c.beyond
+            lag, first, beyond, opens, closes = f" - {c.lag}", c.starts_at, c.beyond, f" - {c.opens}", c.closes
+            here = f"({c.group} - {c.lag}) % {c.kept}"
             lines.open(f"for (int64_t {c.sweep} = 0; {c.sweep} < {c.sweeps}; ++{c.sweep}) {{")
             lines.add(f"const int64_t {c.lag} = {c.delay} * {c.sweep};")
             lines.add(f"const int64_t {first} = lw_max_i64({c.above}, -{times(buffers.shift, c.sweep)});")
             lines.add(f"const int64_t {beyond} = {self.beyond(c)};")
             self.indices_of(lines, ((0, f"box->lo[0] + {c.sweep}"),), statement)
+            moves = f"{c.pitch} * {c.sweep}"
+            lines.add(f"const int64_t {c.opens} = -tile->moves.lo[{self.around}] * {moves};")
+            lines.add(f"const int64_t {c.closes} = {c.whole} - tile->moves.hi[{self.around}] * {moves};")
         lines.add("/* Where lane 0 is, and its step in the rings. */")
         lines.add(f"int64_t {c.plane} = lw_floordiv_i64({c.group}{lag}, {c.pitch});")
         lines.add(f"int64_t {c.position} = {c.group}{lag} - {c.plane} * {c.pitch};")
-        lines.add(f"int64_t {c.here} = lw_around({c.group} % {c.kept}{lag}, {c.kept});")
+        lines.add(f"int64_t {c.here} = lw_around({here}, {c.kept});")
         lines.add(f"const int64_t {c.end} = {c.group}{lag} + {COPIED_STEPS};")
         lines.open(f"for (int64_t {c.step} = {c.group}{lag}; {c.step} < {c.end}; ++{c.step}) {{")
-        lines.add(f"const int64_t {c.stops} = lw_min_i64({beyond}, lw_max_i64({first}, {c.step} + 1));")
-        lines.add(f"const int64_t {c.starts} = lw_min_i64({c.stops}, lw_max_i64({first}, {c.step} - {c.whole} + 1));")
+        lines.add(f"const int64_t {c.stops} = lw_min_i64({beyond}, lw_max_i64({first}, {c.step}{opens} + 1));")
+        lines.add(f"const int64_t {c.starts} = lw_min_i64({c.stops}, lw_max_i64({first}, {c.step} - {closes} + 1));")
         lines.add(*buffers.at_step())
         self._lanes_of_planes(lines, c, v, w, statement)
         lines.add(IN_ORDER)
@@ -270,6 +284,8 @@ class CoalescedTileWriter(TransposedTileWriter):
         lines.add(f"const int64_t {c.pitch} = lw_max_i64({pitch}, {buffers.all_planes.least_pitch});")
         if self.joins_sweeps:
             lines.add(f"const int64_t {c.delay} = {buffers.time(buffers.delay)};")
+            lines.add("/* Planes by which the last sweep begins sooner than the first. */")
+            lines.add(f"const int64_t {c.earlier} = tile->moves.lo[{self.around}] * ({c.sweeps} - 1);")
             # Lanes before lane 0 may be further on by as many planes.
             lines.add(f"const int64_t {c.further} = 1 + {MARGIN} / {c.length};")
         lines.add(*buffers.rings())

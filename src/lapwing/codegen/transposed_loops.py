@@ -70,7 +70,7 @@ class TransposedTileWriter(TileWriter):
         starts, stops, clock, after = c.starts, c.stops, c.step, ""
         row_from, row_until, last_until = c.row_from, c.row_until, c.row_until
         if joins:
-            lines.add(f"/* Rows whose ends move begin sooner in the last sweep than in the first. */")
+            lines.add("/* Rows whose ends move begin sooner in the last sweep than in the first. */")
             lines.add(f"int64_t {c.group} = -lw_whole_groups(tile->moves.lo[{w}] * ({c.sweeps} - 1));")
         lines.add(*buffers.copied_before(row_of, along))
         if joins:
@@ -237,10 +237,10 @@ class TransposedTileWriter(TileWriter):
     def _rows_of_block(self, lines: Lines, c: PairNames, v: int, w: int) -> None:
         """Where the rows of a block begin and end, from the first position of its first row on, and what is copied of them."""
         buffers, row = self.buffers, self.loop_bounds(w)
-        row_from, row_until, ends = c.row_from, c.row_until, (row.low, row.high)
+        row_from, row_until, first, beyond = c.row_from, c.row_until, row.low, row.high
         if self.joins_sweeps:
             row_from, row_until = (f"{name}[{c.sweep}]" for name in (row_from, row_until))
-            ends = tuple(end.replace("box->", f"{c.moved}.") for end in ends)
+            first, beyond = (end.replace("box->", f"{c.moved}.") for end in (first, beyond))
         kept = f"[{buffers.sweeps}]" if self.joins_sweeps else ""
         lines.add(f"int64_t {c.begin}, {c.row_from}{kept}[{BUFFER_LANES}], {c.row_until}{kept}[{BUFFER_LANES}];")
         lines.add(*buffers.first_declarations())
@@ -255,8 +255,8 @@ class TransposedTileWriter(TileWriter):
         lines.open(f"for (int64_t {c.lane} = {buffers.first_lane}; {c.lane} < {c.lanes}; ++{c.lane}) {{")
         if mentions(f"{row.low} {row.high}", self.coordinate(self.nest.loops[v].name)):
             lines.add(f"const int64_t {self.coordinate(self.nest.loops[v].name)} = {c.block} + {c.lane};")
-        lines.add(f"{row_from}[{c.lane} + {MARGIN}] = {ends[0]} - {c.begin};")
-        lines.add(f"{row_until}[{c.lane} + {MARGIN}] = {ends[1]} - {c.begin};")
+        lines.add(f"{row_from}[{c.lane} + {MARGIN}] = {first} - {c.begin};")
+        lines.add(f"{row_until}[{c.lane} + {MARGIN}] = {beyond} - {c.begin};")
         lines.close()
         if self.joins_sweeps:
             lines.close()

@@ -11,13 +11,13 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.planner import cuts
 from lapwing.planner.along_time import AlongTime, stages
-from lapwing.planner.cuts import Cut, is_count, mapping_on, most_ranks, partition_of, rule_of_thumb
-from lapwing.planner.inner import InnerChoice, choice_by_rule, joined_sweeps
+from lapwing.planner.cuts import Cut, fits, is_count, mapping_on, most_ranks, partition_of, rule_of_thumb
+from lapwing.planner.inner import FEWEST_JOINED, InnerChoice, choice_by_rule, joined_sweeps
 from lapwing.planner.notes import notes
 from lapwing.planner.plan import ENGINES, Plan
 from lapwing.schedule.pipeline import Engine
 from lapwing.tiling.faces import Faces, loop_offsets
-from lapwing.tiling.inner import InnerForm
+from lapwing.tiling.inner import InnerForm, sweeps_to_join
 from lapwing.tiling.partition import Partition
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 
@@ -85,7 +85,10 @@ def make_plan(
     time = AlongTime(bound, tuple(dependences))
     if partition is None:
         number = int(ranks) if wishes.grid is not None else most_ranks(int(ranks), extents)
-        mapping, grid = wishes.cut or rule_of_thumb(time, number, wishes.grid, extents, reasons)
+        cut = wishes.cut
+        if cut is None and wishes.grid is None and number > 1:
+            cut = _joining_cut(bound, dependences, number, extents, reasons)
+        mapping, grid = cut or rule_of_thumb(time, number, wishes.grid, extents, reasons)
         partition = partition_of(bound, grid)
     else:
         mapping = mapping_on(time, partition.grid, extents) if wishes.cut is None else wishes.cut.mapping
@@ -135,6 +138,28 @@ def make_plan(
         joined=faces.joined,
         idle=int(ranks) - partition.ranks,
     )
+
+
+def _joining_cut(
+    bound: BoundNest, dependences: Sequence[Dependence], ranks: int, extents: tuple[int, ...], reasons: list[str]
+) -> Cut | None:
+    """The cut on which ranks join sweeps in buffers, as one rank would; None where it would not, or blocks are too short."""
+    sweeps = sweeps_to_join(bound)
+    if sweeps < FEWEST_JOINED:
+        return None
+    form = choice_by_rule(bound, dependences, joined=lambda form: min(form.sweeps, sweeps)).form
+    if form.sweeps == 1:
+        return None
+    along = form.order[-3 if form.coalesced else -1]
+    cut = Cut(form.order[-2], tuple(ranks if k == along else 1 for k in range(len(extents))))
+    if not fits(cut.grid, extents):
+        return None
+    partition, tile = partition_of(bound, cut.grid), default_tile(extents, cut.mapping, cut.grid, form)
+    if joined_sweeps(bound, form, partition, cut.mapping, tile) < FEWEST_JOINED:
+        return None
+    names = [loop.name for loop in bound.nest.space_loops]
+    reasons.append(f"{names[form.order[-2]]} is pipelined and {names[along]} cut: ranks share sweeps of what is copied")
+    return cut
 
 
 def _idle_plan(
@@ -190,15 +215,15 @@ def default_tile(block: Sequence[int], mapping: int, grid: Sequence[int], form: 
     if math.prod(grid) == 1:
         return extent
     across = math.prod(e for k, e in enumerate(block) if k != mapping)
-    joins = form is not None and form.sweeps > 1 and mapping == form.order[-2]
-    wanted = max(1, POINTS_A_TILE // (max(across, 1) * (form.sweeps if joins else 1)))
+    joining = form if form is not None and form.sweeps > 1 and mapping == form.order[-2] else None
+    wanted = max(1, POINTS_A_TILE // (max(across, 1) * (1 if joining is None else joining.sweeps)))
     innermost = mapping == len(block) - 1
     if innermost:
         wanted = max(wanted, SHORTEST_RUN)
     steps = max(-(-extent // wanted), min(FILL_SHARE * stages(grid), extent))
     tile = -(-extent // steps)
-    if mapping == len(block) - 2 or joins:
-        together = form.lanes if joins else ROWS_TOGETHER
+    if mapping == len(block) - 2 or joining is not None:
+        together = ROWS_TOGETHER if joining is None else joining.lanes
         tile = min(extent, -(-tile // together) * together)
     return tile
 

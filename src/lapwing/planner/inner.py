@@ -111,7 +111,10 @@ def joined_sweeps(bound: BoundNest, form: InnerForm, partition: Partition, mappi
         if mapping != form.order[-2] or partition.grid[mapping] > 1:
             return 1
         shortest[mapping] = min(tile, shortest[mapping])
-        cut = [k for k, parts in enumerate(partition.grid) if parts > 1 or (k == mapping and has_steps)]
+        cut = [k for k, parts in enumerate(partition.grid) if parts > 1]
+        if form.coalesced and form.order[-1] in cut:
+            return 1  # the rows of a lane follow one another by one pitch in all sweeps
+        cut += [mapping] if has_steps else []
         shifts = shifts_of(bound)
         most = min(most, *(1 + shortest[k] // shifts[k] for k in cut if shifts[k]))
     return -(-sweeps // -(-sweeps // most))

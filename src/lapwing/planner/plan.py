@@ -70,10 +70,10 @@ class Plan:
     height in iterations; ``steps`` are then those of one sweep. Where time is the mapping dimension (P4) ``mapping`` is
     None, ``tile`` a number of sweeps, and ``steps`` the tiles of the whole run. ``partition`` holds the blocks the ranks
     own; ``inner`` is the order in which a tile's points are computed; ``reasons`` says, a line each, why, and ``notes``
-    what in the nest's text costs much time. ``joined`` sweeps are done at once, step by step. ``idle`` ranks more than these have nothing to do. ``buffers`` messages of a
-    channel may be in flight at once, and an engine that polls does so every ``slice_seconds``. ``prediction``, and the
-    ``pipeline`` whose exact timeline it comes from, are None where nothing is known of the machine. ``streaming`` is None where
-    all is in memory.
+    what in the nest's text costs much time. ``joined`` sweeps are done at once, step by step. ``idle`` ranks more than these have
+    nothing to do. ``buffers`` messages of a channel may be in flight at once, and an engine that polls does so every
+    ``slice_seconds``. ``prediction``, and the ``pipeline`` whose exact timeline it comes from, are None where nothing is known of
+    the machine. ``streaming`` is None where all is in memory.
 
     Where the nest is skewed, ``extents``, ``mapping``, ``tile`` and ``partition`` are in skewed coordinates; ``dependences``
     are as in the user's loops.

@@ -36,7 +36,7 @@ from lapwing.runtime.streaming import DiskTables, StreamedArray
 from lapwing.runtime.tuning import Place, Tuning
 from lapwing.runtime.workspace import Workspace
 from lapwing.tiling.boxes import hull
-from lapwing.tiling.faces import Face, Faces, faces_of
+from lapwing.tiling.faces import Face, faces_of
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.partition import Range
 from lapwing.tiling.skewing import skewed_nest

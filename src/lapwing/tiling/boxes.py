@@ -37,9 +37,7 @@ class MovingBox:
     def swept(self) -> list[Box]:
         """All that it comes to in some sweep, as boxes that do not meet: in each sweep what the one before did not hold."""
         boxes = [self.at(sweep) for sweep in range(self.sweeps)]
-        return [
-            part for k, box in enumerate(boxes) for part in difference(box, boxes[k - 1 : k])
-        ]
+        return [part for k, box in enumerate(boxes) for part in difference(box, boxes[k - 1 : k])]
 
 
 def intersection(a: Box, b: Box) -> Box | None:
