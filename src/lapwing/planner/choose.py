@@ -12,7 +12,7 @@ from lapwing.loopnest.dependences import Dependence
 from lapwing.planner import cuts
 from lapwing.planner.along_time import AlongTime, stages
 from lapwing.planner.cuts import Cut, fits, is_count, mapping_on, most_ranks, partition_of, rule_of_thumb
-from lapwing.planner.inner import FEWEST_JOINED, InnerChoice, choice_by_rule, joined_sweeps
+from lapwing.planner.inner import FEWEST_JOINED, SHORTEST_SIDE, InnerChoice, choice_by_rule, joined_sweeps
 from lapwing.planner.notes import notes
 from lapwing.planner.plan import ENGINES, Plan
 from lapwing.schedule.pipeline import Engine
@@ -154,8 +154,9 @@ def _joining_cut(
     cut = Cut(form.order[-2], tuple(ranks if k == along else 1 for k in range(len(extents))))
     if not fits(cut.grid, extents):
         return None
-    partition, tile = partition_of(bound, cut.grid), default_tile(extents, cut.mapping, cut.grid, form)
-    if joined_sweeps(bound, form, partition, cut.mapping, tile) < FEWEST_JOINED:
+    partition, tile = partition_of(bound, cut.grid), default_tile(extents, form.order[-2], cut.grid, form)
+    too_short = min(partition.widest[-2:]) < SHORTEST_SIDE
+    if too_short or joined_sweeps(bound, form, partition, cut.mapping, tile) < FEWEST_JOINED:
         return None
     names = [loop.name for loop in bound.nest.space_loops]
     reasons.append(f"{names[form.order[-2]]} is pipelined and {names[along]} cut: ranks share sweeps of what is copied")

@@ -117,7 +117,9 @@ class Plan:
 
     def faces(self, bound: BoundNest) -> Faces:
         """What ranks tell each other; bound: the nest in the plan's coordinates."""
-        return Faces(bound, self.partition, self.mapping, self.tile, self.buffers, self.joined)
+        return Faces(
+            bound, self.partition, self.mapping, self.tile, self.buffers, min(self.joined, self.inner.form.sweeps)
+        )
 
     @property
     def predicted_seconds(self) -> float | None:

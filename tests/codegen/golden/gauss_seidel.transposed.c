@@ -26,38 +26,43 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     for (int64_t block = box->lo[1]; block < i_end; block += 64) {
         const int64_t lanes = lw_min_i64(64, i_end - block);
         /* The lanes that each sweep leaves to the block below, and those that the block above has left. */
-        const int64_t below = block + 64 < i_end ? 1 : 0;
-        const int64_t above = block == box->lo[1] ? 0 : -(sweeps - 1);
-        int64_t begin, row_from[104], row_until[104];
+        const int64_t below = block + 64 >= i_end ? tile->moves.hi[1] : 1;
+        const int64_t rows = block + 64 >= i_end ? box->hi[1] - block : 64;
+        const int64_t above = -(block == box->lo[1] ? tile->moves.lo[1] : 1) * (sweeps - 1);
+        int64_t begin, row_from[7][104], row_until[7][104];
         double *u_first;
         {
             const int64_t i = block;
             begin = box->lo[2];
             const int64_t j = begin;
             u_first = (double *)&u[i * u_s0 + j];
-            for (int64_t lane = above; lane < lanes; ++lane) {
-                row_from[lane + 16] = box->lo[2] - begin;
-                row_until[lane + 16] = box->hi[2] - begin;
+            for (int64_t sweep = 0; sweep < sweeps; ++sweep) {
+                const lw_box moved = lw_moved(box, &tile->moves, sweep);
+                for (int64_t lane = above; lane < lanes; ++lane) {
+                    row_from[sweep][lane + 16] = moved.lo[2] - begin;
+                    row_until[sweep][lane + 16] = moved.hi[2] - begin;
+                }
             }
             lw_no_rows(&u_rows);
-            lw_add_rows(&u_rows, row_from, row_until, above, lanes, -1, 0);
-            lw_add_rows(&u_rows, row_from, row_until, above, lanes, 0, -1);
-            lw_add_rows(&u_rows, row_from, row_until, above, lanes, 1, 0);
-            lw_add_rows(&u_rows, row_from, row_until, above, lanes, 0, 1);
-            lw_add_rows(&u_rows, row_from, row_until, above, lanes, 0, 0);
+            lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, -1, 0);
+            lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, -1);
+            lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, 1, 0);
+            lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, 1);
+            lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, 0);
             lw_make_squares_8(&u_rows);
             lw_no_rows(&u_own_rows);
-            lw_add_rows(&u_own_rows, row_from, row_until, above, lanes, 0, 0);
+            lw_add_rows(&u_own_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, 0);
             lw_make_squares_8(&u_own_rows);
         }
-        lw_copy_steps_8(u_steps + (-8 & 15) * 104 + 16, u_first, u_s0, 1, -7, above - 1, lanes + 1, &u_rows, false,
-                true);
+        /* Rows whose ends move begin sooner in the last sweep than in the first. */
+        int64_t group = -lw_whole_groups(tile->moves.lo[2] * (sweeps - 1));
+        lw_copy_steps_8(u_steps + ((group - 8) & 15) * 104 + 16, u_first, u_s0, 1, group - 7, above - 1, lanes + 1,
+                &u_rows, false, true);
         int64_t from[7], until[7]; /* lanes at work in each sweep */
         for (int64_t sweep = 0; sweep < sweeps; ++sweep) {
             from[sweep] = until[sweep] = lw_max_i64(above, -sweep);
         }
-        const int64_t last = row_until[lanes - 1 + 16] + lanes - 1;
-        int64_t group = 0;
+        const int64_t last = row_until[0][lanes - 1 + 16] + lanes - 1;
         for (; group < last + (sweeps - 1); group += 8) {
             lw_copy_steps_8(u_steps + (group & 15) * 104 + 16, u_first, u_s0, 1, group + 1, above - 1, lanes + 1,
                     &u_rows, false, true);
@@ -65,12 +70,13 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
             for (int64_t clock = group; clock < end; ++clock) {
                 for (int64_t sweep = 0; sweep < sweeps; ++sweep) {
                     const int64_t step = clock - sweep;
-                    const int64_t beyond = lanes - below * sweep;
+                    const int64_t beyond = lw_min_i64(lanes, rows - below * sweep);
                     const double *const u_1_ago = u_steps + ((step - 2) & 15) * 104 + 16;
                     double *const u_now = u_steps + ((step - 1) & 15) * 104 + 16;
                     const double *const u_1_later = u_steps + (step & 15) * 104 + 16;
-                    while (until[sweep] < beyond && row_from[until[sweep] + 16] + until[sweep] <= step) ++until[sweep];
-                    while (from[sweep] < until[sweep] && row_until[from[sweep] + 16] + from[sweep]
+                    while (until[sweep] < beyond && row_from[sweep][until[sweep] + 16] + until[sweep]
+                            <= step) ++until[sweep];
+                    while (from[sweep] < until[sweep] && row_until[sweep][from[sweep] + 16] + from[sweep]
                             <= step) ++from[sweep];
                     if (until[sweep] - from[sweep] == 64) {
                         #pragma GCC ivdep

@@ -109,9 +109,9 @@ typedef struct lw_phase {
  * what the arrays hold, for what ranks have of their neighbours' elements is not there at the beginning (passes.hpp).
  *
  * Where joined_sweeps is more than 1, what is called a sweep here is so many of them in a row, and last_joined the last
- * time: one call of a module computes them all, in a box whose ends move as step_moves says (time skewing). Of a program
- * with one phase, one sweep loop and nothing on disk. closing_sweeps is 1 where one more comes after the last, which
- * neither computes nor sends: ranks are given what those after them have left in their elements.
+ * time: one call of a module computes them all, in a box whose ends move as step_moves says (time skewing). Of a
+ * program with one phase, one sweep loop and nothing on disk. closing_sweeps is 1 where one more comes after the last,
+ * which neither computes nor sends: ranks are given what those after them have left in their elements.
  */
 typedef struct lw_program {
     int64_t phases, sweeps, steps, batch;

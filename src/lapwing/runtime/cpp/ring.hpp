@@ -59,7 +59,8 @@ public:
         return header_bytes + message(number).bytes * std::min(program_->batch, program_->sweeps - first);
     }
 
-    // How many messages there are in the run: old values of the last sweep are not needed, and closing sweeps send none.
+    // How many messages there are in the run: old values of the last sweep are not needed, and closing sweeps send
+    // none.
     std::int64_t count() const {
         if (program_->batch > 1) return (program_->sweeps + program_->batch - 1) / program_->batch * channel_->messages;
         return Passes(*program_).count(channel_->pass_sweep, sending_sweeps()) * channel_->messages;
@@ -104,9 +105,7 @@ private:
     static std::int64_t round_up(std::int64_t bytes) { return (bytes + line - 1) / line * line; }
 
     // In how many sweeps messages are sent.
-    std::int64_t sending_sweeps() const {
-        return program_->sweeps - std::max(channel_->lag, program_->closing_sweeps);
-    }
+    std::int64_t sending_sweeps() const { return program_->sweeps - std::max(channel_->lag, program_->closing_sweeps); }
 
     Numbers of_step(std::int64_t sweep, std::int64_t step) const {
         const Passes passes(*program_);
