@@ -56,6 +56,7 @@ def may_join(bound: BoundNest, plan: Plan, sweeps: int) -> bool:
     names = set(bound.nest.loop_names[:depth])
     once = len({face.array for face in faces}) == len(faces)
     alike = once and bound.analysis.around is None and not any(loop.bound_names & names for loop in bound.domain.loops)
+    alike = alike and not any(offset is not None for face in faces for offset in face.offsets[:depth])
     if not depth or not alike or plan.mapping is None or plan.partition.grid[plan.mapping] > 1:
         return False
     lengths = [int(np.diff(edges).min()) if len(edges) > 2 else None for edges in plan.partition.edges]
