@@ -224,8 +224,9 @@ def streams(plan: Plan, name: str) -> bool:
 
 
 def exports(plan: Plan, comm: Any) -> bool:
-    """Whether written arrays lie in memory that other ranks can map. Collective."""
-    return plan.engine == "onesided" and plan.streaming is None and any_share_memory(comm)
+    """Whether written arrays lie in memory that other ranks can map. Where sweeps are joined nobody may store into it, and its
+    small pages would cost. Collective."""
+    return plan.engine == "onesided" and plan.streaming is None and plan.joined == 1 and any_share_memory(comm)
 
 
 def outcome_of(

@@ -205,6 +205,8 @@ class _Tables:
             batch=self.batch,
             incoming=len(incoming),
             outgoing=len(outgoing),
+            joined_sweeps=1,
+            last_joined=1,
             **arrays,
         )
         return RankProgram(program, [*self._points, *arrays.values()])
