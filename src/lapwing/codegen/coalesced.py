@@ -242,7 +242,7 @@ class CoalescedTileWriter(TransposedTileWriter):
             lines.open(f"for (int64_t {c.sweep} = 0; {c.sweep} < {c.sweeps}; ++{c.sweep}) {{")
             lines.add(f"const int64_t {c.lag} = {c.delay} * {c.sweep};")
             lines.add(f"const int64_t {first} = lw_max_i64({c.above}, -{times(buffers.shift, c.sweep)});")
-            lines.add(f"const int64_t {beyond} = {self.beyond(c)};")
+            lines.add(f"const int64_t {beyond} = {self.beyond(c, v)};")
             self.indices_of(lines, ((0, f"box->lo[0] + {c.sweep}"),), statement)
             moves = f"{c.pitch} * {c.sweep}"
             lines.add(f"const int64_t {c.opens} = -tile->moves.lo[{self.around}] * {moves};")

@@ -114,7 +114,7 @@ class TransposedTileWriter(TileWriter):
             beyond = c.beyond
             lines.open(f"for (int64_t {c.sweep} = 0; {c.sweep} < {c.sweeps}; ++{c.sweep}) {{")
             lines.add(f"const int64_t {c.step} = {clock} - {times(delay, c.sweep)};")
-            lines.add(f"const int64_t {c.beyond} = {self.beyond(c)};")
+            lines.add(f"const int64_t {c.beyond} = {self.beyond(c, v)};")
             self.indices_of(lines, ((0, f"box->lo[0] + {c.sweep}"),), statement)
         lines.add(*buffers.at_step())
         lines.add(f"while ({stops} < {beyond} && {row_from}[{stops} + {MARGIN}] + {stops} <= {c.step}) ++{stops};")
@@ -143,14 +143,20 @@ class TransposedTileWriter(TileWriter):
             )
             is_last = f"{c.block} + {self.lanes} >= {high}"
             lines.add(f"const int64_t {c.below} = {is_last} ? tile->moves.hi[{v}] : {shift};")
-            lines.add(f"const int64_t {c.rows} = {is_last} ? box->hi[{v}] - {c.block} : {self.lanes};")
+            if self._ends_early(v):
+                lines.add(f"const int64_t {c.rows} = {is_last} ? box->hi[{v}] - {c.block} : {self.lanes};")
             above = f"{c.block} == {self.block_bounds(v).low} ? tile->moves.lo[{v}] : {shift}"
             lines.add(f"const int64_t {c.above} = -({above}) * ({c.sweeps} - 1);")
         self._rows_of_block(lines, c, v, w)
 
-    def beyond(self, c: PairNames) -> str:
+    def _ends_early(self, v: int) -> bool:
+        """Whether the last rows of a box may be empty, so that blocks end sooner than the box."""
+        return self.block_bounds(v).high != f"box->hi[{v}]"
+
+    def beyond(self, c: PairNames, v: int) -> str:
         """The C text of the lane beyond the last one of a sweep."""
-        return f"lw_min_i64({c.lanes}, {c.rows} - {c.below} * {c.sweep})"
+        below = f"{c.below} * {c.sweep}"
+        return f"lw_min_i64({c.lanes}, {c.rows} - {below})" if self._ends_early(v) else f"{c.lanes} - {below}"
 
     def declare_point(self, lines: Lines, c: PairNames) -> str:
         """A call of the loop body. Every lane notes by itself what it sums up, and where the plain loop would raise, so that the

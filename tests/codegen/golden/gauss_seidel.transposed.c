@@ -27,7 +27,6 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
         const int64_t lanes = lw_min_i64(64, i_end - block);
         /* The lanes that each sweep leaves to the block below, and those that the block above has left. */
         const int64_t below = block + 64 >= i_end ? tile->moves.hi[1] : 1;
-        const int64_t rows = block + 64 >= i_end ? box->hi[1] - block : 64;
         const int64_t above = -(block == box->lo[1] ? tile->moves.lo[1] : 1) * (sweeps - 1);
         int64_t begin, row_from[7][104], row_until[7][104];
         double *u_first;
@@ -70,7 +69,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
             for (int64_t clock = group; clock < end; ++clock) {
                 for (int64_t sweep = 0; sweep < sweeps; ++sweep) {
                     const int64_t step = clock - sweep;
-                    const int64_t beyond = lw_min_i64(lanes, rows - below * sweep);
+                    const int64_t beyond = lanes - below * sweep;
                     const double *const u_1_ago = u_steps + ((step - 2) & 15) * 104 + 16;
                     double *const u_now = u_steps + ((step - 1) & 15) * 104 + 16;
                     const double *const u_1_later = u_steps + (step & 15) * 104 + 16;

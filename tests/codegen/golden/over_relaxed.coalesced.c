@@ -49,7 +49,6 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
         const int64_t lanes = lw_min_i64(64, j_end - block);
         /* The lanes that each sweep leaves to the block below, and those that the block above has left. */
         const int64_t below = block + 64 >= j_end ? tile->moves.hi[2] : 1;
-        const int64_t rows = block + 64 >= j_end ? box->hi[2] - block : 64;
         const int64_t above = -(block == box->lo[2] ? tile->moves.lo[2] : 1) * (sweeps - 1);
         int64_t begin, row_from[7][104], row_until[7][104];
         double *u_first;
@@ -99,7 +98,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
             for (int64_t sweep = 0; sweep < sweeps; ++sweep) {
                 const int64_t lag = delay * sweep;
                 const int64_t starts_at = lw_max_i64(above, -sweep);
-                const int64_t beyond = lw_min_i64(lanes, rows - below * sweep);
+                const int64_t beyond = lanes - below * sweep;
                 const int64_t opens = -tile->moves.lo[1] * pitch * sweep;
                 const int64_t closes = whole - tile->moves.hi[1] * pitch * sweep;
                 /* Where lane 0 is, and its step in the rings. */
