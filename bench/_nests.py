@@ -68,6 +68,14 @@ def advection3d(u, sweeps, cx, cy, cz):
 
 
 @lw.nest
+def right_hand_side(u, f, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1] - f[i, j])
+
+
+@lw.nest
 def nine_points(u, sweeps):
     for t in range(sweeps):
         for i in range(1, u.shape[0] - 1):
@@ -147,6 +155,11 @@ def _gauss_seidel(shape: tuple[int, ...], sweeps: int) -> dict[str, Any]:
     return {"u": _random().random(shape), "sweeps": sweeps}
 
 
+def _right_hand_side(shape: tuple[int, ...], sweeps: int) -> dict[str, Any]:
+    random = _random()
+    return {"u": random.random(shape), "f": random.random(shape), "sweeps": sweeps}
+
+
 def _sor3d(shape: tuple[int, ...], sweeps: int) -> dict[str, Any]:
     random = _random()
     return {"u": random.random(shape), "f": random.random(shape), "w": 1.7, "sweeps": sweeps}
@@ -211,4 +224,10 @@ KERNELS = {
     "common_subsequence": Problem("longest common subsequence i32", common_subsequence, _common_subsequence),
     "time_warping": Problem("dynamic time warping f64", time_warping, _time_warping),
     "eikonal": Problem("eikonal sweep f64", eikonal, _eikonal),
+}
+SWEPT = {
+    "gauss_seidel": PROBLEMS["gauss_seidel"],
+    "right_hand_side": Problem("Gauss-Seidel with a right-hand side f64", right_hand_side, _right_hand_side),
+    "nine_points": KERNELS["nine_points"],
+    "sor3d": PROBLEMS["sor3d"],
 }

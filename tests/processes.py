@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
-WITH_HELPERS = {"PYTHONPATH": str(Path(__file__).parent)}  # for programs that import what tests share
+# For programs that import what tests share.
+WITH_HELPERS = {
+    "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
+}
 
 
 def default_signals() -> None:

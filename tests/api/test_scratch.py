@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gc
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from inner_forms import in_form
 
 import lapwing as lw
 from lapwing import scratch_arrays
@@ -88,7 +88,7 @@ def in_buffers(nest: lw.Nest, *args: Any) -> Any:
     plan = nest.plan(*args)
     forms = legal_forms(nest.bind(arguments), nest.dependences)
     form = next(form for form in forms if form.transposed)
-    return run(nest, arguments, plan=replace(plan, inner=replace(plan.inner, form=form)))
+    return run(nest, arguments, plan=in_form(plan, nest.bind(arguments), form))
 
 
 def test_only_what_other_blocks_read_is_stored() -> None:

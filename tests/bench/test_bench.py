@@ -49,7 +49,7 @@ def numbers(node: Any) -> Iterator[float]:
 
 
 @pytest.mark.parametrize(
-    "program", ["kernels", "literature", "forms", "alignment", "calls", "scaling", "overlap", "programs"]
+    "program", ["kernels", "literature", "forms", "alignment", "calls", "scaling", "many_sweeps", "overlap", "programs"]
 )
 def test_help(program: str) -> None:
     done = run(f"{program}.py", "--help")
@@ -184,6 +184,14 @@ def test_scaling(tmp_path: Path) -> None:
         assert found["bound"] > 0
         assert all(found[engine]["speedup"] > 0 for engine in ("blocking", "overlap"))
         assert found["overlap_over_blocking"]["median"] > 0
+
+
+@pytest.mark.long
+@pytest.mark.mpi
+def test_many_sweeps(tmp_path: Path) -> None:
+    (case,) = quick("many_sweeps.py", tmp_path, "--nest", "gauss_seidel", "--sweeps", "9")["cases"]
+    assert case["speedup"]["median"] > 0
+    assert all(run["joined"] == 5 and len(run["seconds"]) == 2 for run in case["runs"].values())
 
 
 def lab_is_up() -> bool:

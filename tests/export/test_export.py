@@ -560,17 +560,18 @@ def test_tables_are_read_as_they_were() -> None:
 
 
 def test_the_tables_know_all_of_a_program() -> None:
-    """A new field of lw_program has to be exported as well; what is out of core is refused."""
+    """A new field of lw_program has to be exported as well; what is out of core is refused, and sweeps are not joined."""
     known = (
         "phases sweeps steps batch apart phase step_boxes incoming outgoing "
-        "incoming_channels outgoing_channels messages parts pass_sweeps pass_skew opening_sweeps"
+        "incoming_channels outgoing_channels messages parts pass_sweeps pass_skew opening_sweeps "
+        "joined_sweeps last_joined closing_sweeps step_moves"
     )
     of_phase = "loops sweep_depth slice_grain slice_loop slices_rows sweep_points first_step rewrites"
     assert [name for name, *_ in native.Program._fields_] == known.split()
     assert [name for name, *_ in native.Phase._fields_] == of_phase.split()
     assert {name for name, *_ in native.Options._fields_} == {
         "engine", "comm", "dry", "split_bytes", "helper_cpu", "spin", "slice_seconds", "clock_offset", "patience_seconds",
-        "grace_seconds", "interrupts", "disk", "sweeps_together",
+        "grace_seconds", "interrupts", "disk",
     }  # fmt: skip
 
 

@@ -329,7 +329,7 @@ def test_old_values_are_told_of_where_they_are_exchanged() -> None:
 
 def test_sweeps_that_share_what_is_copied_are_told_of() -> None:
     text = str(gauss_seidel.plan(of_shape(66, 66), 9))
-    assert "  sweeps       t, in order; up to 7 on what is copied once\n" in text
+    assert "  sweeps       t, in order; 5 at once, on what is copied once\n" in text
     assert "  inner form   lanes of 64, transposed: along j each point waits about 16 cycles" in text
     assert "copied" not in str(gauss_seidel.plan(of_shape(66, 66), 9, ranks=2))
 
@@ -390,6 +390,7 @@ def test_plan_as_json() -> None:
         "notes": [],
         "grid": [2],
         "steps": 2,
+        "joined": 1,
         "message_bytes": 160,
         "buffers": 2,
         "slice_seconds": 75e-6,

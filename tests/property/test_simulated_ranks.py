@@ -46,6 +46,18 @@ def check_apart(data: st.DataObject) -> None:
     check_run(case, ranks, Choice(engine, tile, grid), data.draw(orders(), label="order"))
 
 
+def check_joined(data: st.DataObject) -> None:
+    """Several sweeps at once, in nests and on grids where that can be done."""
+    case = data.draw(cases(expressions=False), label="nest")
+    ranks = data.draw(st.sampled_from([2, 3, 4, 6, 1]), label="ranks")
+    grids = fitting_grids(case, ranks)
+    grid = data.draw(st.sampled_from([None, *grids]), label="grid")
+    engine, tile = data.draw(st.sampled_from(ENGINES), label="engine"), data.draw(st.integers(1, 9), label="tile")
+    joined = data.draw(st.integers(2, 5), label="joined")
+    order = data.draw(orders(), label="order")
+    assume(check_run(case, ranks, Choice(engine, tile, grid), order, joined) is not None)
+
+
 def test_an_array_that_reaches_farther_is_not_late() -> None:
     """w is needed three rows before the others, so its messages overtake theirs."""
     text = """
@@ -214,6 +226,10 @@ def test_messages_are_enough_and_in_time() -> None:
 
 def test_messages_of_several_sweeps_are_enough_and_in_time() -> None:
     search(check_along_time, wanted(10), first_seed())
+
+
+def test_messages_of_sweeps_done_at_once_are_enough_and_in_time() -> None:
+    search(check_joined, wanted(20), first_seed())
 
 
 def test_messages_are_apart_from_the_steps_around_them() -> None:

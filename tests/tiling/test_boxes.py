@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lapwing.runtime.arrays.transfer import slices
-from lapwing.tiling.boxes import Box, coalesced, common, difference, without
+from lapwing.tiling.boxes import Box, MovingBox, coalesced, common, difference, hull, volume, without
 
 
 def random_boxes(random: np.random.Generator, count: int) -> list[Box]:
@@ -46,3 +46,28 @@ def test_what_boxes_have_in_common_with_others_and_what_not():
 def test_boxes_side_by_side_are_one():
     assert coalesced([((0, 2), (0, 5)), ((4, 6), (1, 5)), ((2, 4), (0, 5))]) == [((4, 6), (1, 5)), ((0, 4), (0, 5))]
     assert coalesced([((0, 9),), ((3, 4),), ((5, 5),)]) == [((0, 9),)]
+
+
+def test_a_moving_box_comes_to_each_of_its_elements_once():
+    random = np.random.default_rng(7)
+    for _ in range(60):
+        first, shifts = random_boxes(random, 1)[0], random.integers(0, 3, 3)
+        moves = tuple((int(s) * int(random.integers(2)), int(s) * int(random.integers(2))) for s in shifts)
+        sweeps = int(random.integers(1, 4))
+        moving = MovingBox(tuple((low + 4, high + 4) for low, high in first), moves, sweeps)
+        expected, found = np.zeros((12, 12, 12), int), np.zeros((12, 12, 12), int)
+        for sweep in range(sweeps):
+            expected[slices(moving.at(sweep))] = 1
+        for part in moving.swept():
+            found[slices(part)] += 1
+        np.testing.assert_array_equal(found, expected)
+        assert all(
+            volume(box) == 0 or hull([moving.around, box]) == moving.around for box in map(moving.at, range(sweeps))
+        )
+
+
+def test_ends_move_down_from_sweep_to_sweep():
+    moving = MovingBox(((10, 20), (0, 8)), ((1, 1), (0, 2)), 3)
+    assert [moving.at(sweep) for sweep in range(3)] == [((10, 20), (0, 8)), ((9, 19), (0, 6)), ((8, 18), (0, 4))]
+    assert moving.around == ((8, 20), (0, 8))
+    assert moving.swept() == [((10, 20), (0, 8)), ((9, 10), (0, 6)), ((8, 9), (0, 4))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -155,6 +156,20 @@ def test_gauss_seidel_on_two_ranks() -> None:
     assert messages(down) == [(0, 0, [((3, 4), (1, 5))], 32), (1, 1, [((3, 4), (5, 9))], 32)]
     assert (up.lag, up.depth) == (1, 2)
     assert messages(up) == [(0, 0, [((4, 5), (1, 5))], 32), (1, 1, [((4, 5), (5, 9))], 32)]
+
+
+def test_gauss_seidel_in_three_sweeps_at_once() -> None:
+    """The rank before hands on what it wrote in any of them, each a row higher; the one after, what is final."""
+    faces = replace(faces_of(gauss_seidel, np.zeros((14, 22)), 9, grid=(1, 2), mapping=0, tile=6), joined=3)
+    assert [faces.block(rank)[1] for rank in range(2)] == [(1, 11), (9, 21)]
+    right, left = (all_channels(faces)[pair] for pair in ((0, 1), (1, 0)))
+    assert (right.lag, right.depth, left.lag) == (0, 2, 1)
+    assert messages(right) == [
+        (0, 0, [((1, 7), (8, 11))], 144),
+        (1, 1, [((7, 13), (8, 11)), ((6, 7), (8, 10)), ((5, 6), (8, 9))], 168),
+    ]
+    assert messages(left) == [(0, 0, [((1, 5), (9, 12))], 96), (1, 0, [((5, 13), (9, 12))], 192)]
+    assert not faces.is_apart(0, faces.incoming(0))
 
 
 def test_points_that_do_not_wait_for_each_other_are_exchanged_between_sweeps() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from inner_forms import in_form
 
 import lapwing as lw
 from lapwing.api.calls import decide
@@ -155,7 +155,7 @@ def test_every_form_has_the_bits_of_the_plain_loop(name: str) -> None:
     assert len(forms) > 1
     for form in forms:
         given = {key: v.copy() if isinstance(v, np.ndarray) else v for key, v in CASES[name][1]().items()}
-        outcome = run(nest, given, plan=replace(plan, inner=replace(plan.inner, form=form)))
+        outcome = run(nest, given, plan=in_form(plan, nest.bind(given), form))
         assert all(np.array_equal(given[key], expected[key]) for key in expected), form
         assert result is None or outcome.results["best"] == result
 
@@ -421,20 +421,21 @@ def test_rows_a_power_of_two_apart_are_copied_for_lanes_alone(monkeypatch: pytes
     allocated = alone.allocate
     monkeypatch.setattr(alone, "allocate", lambda array, *rest: made.append(array.name) or allocated(array, *rest))
     u = floats(12, 512)
-    plan = gauss_seidel.plan(u, 1)
+    plan, bound = gauss_seidel.plan(u, 1), gauss_seidel.bind({"u": u, "sweeps": 1})
     for form in legal_forms(*in_tiles(gauss_seidel, {"u": u, "sweeps": 1}))[:2]:
-        run(gauss_seidel, {"u": u, "sweeps": 1}, plan=replace(plan, inner=replace(plan.inner, form=form)))
+        run(gauss_seidel, {"u": u, "sweeps": 1}, plan=in_form(plan, bound, form))
         assert made == ["u"] * (form.lanes > 1)
 
 
-@pytest.mark.parametrize(("tile", "together"), [(64, 7), (16, 1)])
-def test_whole_sweeps_of_one_rank_share_what_is_copied(tile: int, together: int) -> None:
+@pytest.mark.parametrize(("tile", "together"), [(64, 5), (16, 5), (3, 3), (1, 2)])
+def test_sweeps_of_one_rank_share_what_is_copied(tile: int, together: int) -> None:
+    """Nine of them in two turns; ends of steps move by a row a sweep, and the first step is to be as long as all of that."""
     u = np.ones((66, 66))
     bound = gauss_seidel.bind({"u": u, "sweeps": 9})
     form = next(f for f in legal_forms(*in_tiles(gauss_seidel, {"u": u, "sweeps": 9})) if f.transposed)
     plan = gauss_seidel.using(tile=tile).plan(u, 9)
-    plan = replace(plan, inner=replace(plan.inner, form=form))
-    assert alone.PreparedRun(bound, plan, [u], None)._options.sweeps_together == together
+    plan = in_form(plan, bound, form)
+    assert alone.PreparedRun(bound, plan, [u], None)._runner.program.c.joined_sweeps == plan.joined == together
 
 
 def test_polls_come_between_blocks_of_lanes() -> None:
@@ -442,5 +443,5 @@ def test_polls_come_between_blocks_of_lanes() -> None:
     bound = gauss_seidel.bind({"u": u, "sweeps": 9})
     plan = gauss_seidel.plan(u, 9)
     for form in legal_forms(*in_tiles(gauss_seidel, {"u": u, "sweeps": 9}))[-2:]:
-        runner = alone.PreparedRun(bound, replace(plan, inner=replace(plan.inner, form=form)), [u], None)._runner
+        runner = alone.PreparedRun(bound, in_form(plan, bound, form), [u], None)._runner
         assert runner.program.c.phase[0].slice_grain == form.lanes

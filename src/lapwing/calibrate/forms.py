@@ -26,14 +26,14 @@ Seconds = Mapping[InnerForm, float]  # per point
 class FormProber:
     """Compares the legal inner forms of one nest, in the coordinates that are cut into tiles.
 
-    together: so many processes at the same time, as the ranks of a node will be at work, because they share its memory. is_alone:
-    whether one rank does all of the nest, and several sweeps at once where the form can.
+    together: so many processes at the same time, as the ranks of a node will be at work, because they share its memory. joins:
+    whether several sweeps are done at once where the form can.
     """
 
     bound: BoundNest
     dependences: tuple[Dependence, ...]
     together: int
-    is_alone: bool = False
+    joins: bool = False
     arguments: Mapping[str, Any] | None = None
     announce: native.Announce = None
     _remembered: dict[Shape, Seconds] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class FormProber:
     @cached_property
     def _sweeps(self) -> int:
         """The most sweeps that are done at once."""
-        most = max(form.sweeps for form in self.forms) if self.is_alone else 1
+        most = max(form.sweeps for form in self.forms) if self.joins else 1
         return min(most, sweeps_to_join(self.bound))
 
     @cached_property

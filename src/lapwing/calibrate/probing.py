@@ -60,6 +60,7 @@ class Prober:
                 all_faces=False,
                 announce=self.announce,
                 form=self.form,
+                joined=[s.joined for s in shapes],
             )
 
         # The time is spent in C, with Python's lock released.

@@ -46,14 +46,15 @@ def seconds(value: Any) -> float:
 def _shape(entry: Entry, loops: int) -> Shape:
     block, mapping, tile = tuple(entry["block"]), entry["mapping"], entry["tile"]
     known = len(block) == loops and (mapping is None or mapping in range(loops))
-    if not known or not all(type(n) is int and n > 0 for n in (*block, tile)):
+    joined = entry.get("joined", 1)
+    if not known or not all(type(n) is int and n > 0 for n in (*block, tile, joined)):
         raise ValueError(f"no shape of {loops} loops: {entry}")
-    return Shape(block, mapping, tile)
+    return Shape(block, mapping, tile, joined)
 
 
 def write(path: Path, entries: Sequence[tuple[Shape, Entry]]) -> None:
     """Keep these entries in place of others; where that cannot be done, they are measured again."""
-    shapes = [{"block": s.block, "mapping": s.mapping, "tile": s.tile, **entry} for s, entry in entries]
+    shapes = [{**vars(shape), **entry} for shape, entry in entries]
     try:
         make_cache_directory()
         path.parent.mkdir(mode=0o700, exist_ok=True)

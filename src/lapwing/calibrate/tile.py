@@ -102,6 +102,7 @@ def probe(
     all_faces: bool = True,
     announce: native.Announce = None,
     form: InnerForm | None = None,
+    joined: Sequence[int] = (),
 ) -> list[Probe]:
     """Measure candidates on this process, in turns, within about the budget (building the tile apart).
 
@@ -109,7 +110,8 @@ def probe(
     allow to touch, is shortened, though not below twice the outer cache.
     arguments: arrays to take the elements from; others are made up. slice_seconds: cut steps as engines that poll do.
     all_faces: pack and unpack along every loop but the mapping; else along those only that blocks do not cover, as in a run.
-    form: of the tile; None is the one taken by rule.
+    form: of the tile; None is the one taken by rule. joined: how many sweeps of every candidate are done at once; each by itself
+    where this is not given.
     Memory bandwidth is shared: for the figures of a full node, call it on all its ranks at once.
     Raises BuildError; RefusedError for a nest without iterations or a candidate that is none.
     """
@@ -124,8 +126,9 @@ def probe(
     for (block, _), positions in groups.items():
         wanted = [candidates[p] for p in positions]
         libraries = [library] * len(wanted)
+        sweeps = [joined[p] for p in positions] if joined else None
         bench = _Bench(
-            bound, libraries, block, wanted, arguments or {}, budget_seconds / len(groups), all_faces, announce
+            bound, libraries, block, wanted, arguments or {}, budget_seconds / len(groups), all_faces, announce, sweeps
         )
         found.update(zip(positions, bench.measure(slice_seconds), strict=True))
     return [found[position] for position in range(len(candidates))]

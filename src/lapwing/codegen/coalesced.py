@@ -102,7 +102,8 @@ class CoalescedBuffers(Buffers):
     def _planes_wanted(self, plane: Plane) -> tuple[str, str]:
         """From and until which plane elements are asked for."""
         low, high = plane.around
-        return str(low), plus(self.c.planes, high)
+        first = str(low) if self.sweeps == 1 else plus(f"-{self.c.earlier}", low)
+        return first, plus(self.c.planes, high)
 
     def rows_inside(self, number: int) -> str:
         # Before the first plane nothing was written.
@@ -115,11 +116,14 @@ class CoalescedBuffers(Buffers):
     def copied_before(self, row: Callable[[Plane], str], along: int) -> Iterator[str]:
         for number, plane in enumerate(self.planes):
             (u, s), (v, w) = plane.distances
-            span, group = self.time((v - u, w - s)), self.c.group
-            if self.sweeps > 1 and self.all_planes.sooner:
-                span += f" + {times(self.all_planes.sooner, f'({self.c.sweeps} - 1)')}"
-            yield f"for (int64_t {group} = -lw_whole_groups({span}); {group} < 0; {group} += {COPIED_STEPS})"
-            yield "    " + self._copy_group(number, plane, row(plane), along, out=False)
+            span, group, first = self.time((v - u, w - s)), self.c.group, "0"
+            if self.sweeps > 1:
+                group, first = self.c.left, self.c.group
+                span += f" + {self.c.earlier} * {self.c.pitch}"
+                if self.all_planes.sooner:
+                    span += f" + {times(self.all_planes.sooner, f'({self.c.sweeps} - 1)')}"
+            yield f"for (int64_t {group} = -lw_whole_groups({span}); {group} < {first}; {group} += {COPIED_STEPS})"
+            yield "    " + self._copy_group(number, plane, row(plane), along, out=False, group=group)
 
     def copied_in(self, row: Callable[[Plane], str], along: int) -> Iterator[str]:
         for number, plane in enumerate(self.planes):
@@ -157,7 +161,7 @@ class CoalescedBuffers(Buffers):
         kept = f"{self._buffers[number]} + lw_around({place}, {c.kept}) * {BUFFER_LANES} + {MARGIN}"
         first, last = self._planes_wanted(plane)
         if out:
-            first, last = "0", c.planes
+            first, last = "0" if self.sweeps == 1 else f"-{c.earlier}", c.planes
         elif plane.clipped:
             first, last = self._name(number, "from_plane"), self._name(number, "until_plane")
         (above, below), outer, inner = plane.lanes, self._name(number, "rows"), self.rows_inside(number)
@@ -220,32 +224,42 @@ class CoalescedTileWriter(TransposedTileWriter):
         def row_of(plane: Plane) -> str:
             return self.row_stride(plane, v, w)
 
+        after = ""
+        if joins:
+            ahead = f"tile->moves.lo[{self.around}] * {c.pitch} + {buffers.all_planes.sooner} - {c.delay}"
+            after = f" + {c.delay} * ({c.sweeps} - 1)"
+            lines.add(f"int64_t {c.group} = -lw_whole_groups(lw_max_i64(0, {ahead}) * ({c.sweeps} - 1));")
         lines.add(*buffers.copied_before(row_of, along))
-        after = f" + {c.delay} * ({c.sweeps} - 1)" if joins else ""
         lines.add(f"const int64_t {c.whole} = ({c.planes} - 1) * {c.pitch} + {c.length}; /* of a lane's row */")
         lines.add(f"const int64_t {c.last} = {c.whole} + {c.lanes} - 1;")
-        lines.add(f"int64_t {c.group} = 0;")
+        if not joins:
+            lines.add(f"int64_t {c.group} = 0;")
         lines.open(f"for (; {c.group} < {c.last}{after}; {c.group} += {COPIED_STEPS}) {{")
         lines.add(*buffers.copied_in(row_of, along))
-        lag = ""
+        lag, here, opens, closes = "", f"{c.group} % {c.kept}", "", c.whole
         if joins:
-            lag = f" - {c.lag}"
+            lag, opens, closes = f" - {c.lag}", f" - {c.opens}", c.closes
+            here = f"({c.group} - {c.lag}) % {c.kept}"
             lines.open(f"for (int64_t {c.sweep} = 0; {c.sweep} < {c.sweeps}; ++{c.sweep}) {{")
             lines.add(f"const int64_t {c.lag} = {c.delay} * {c.sweep};")
             self.indices_of(lines, ((0, f"box->lo[0] + {c.sweep}"),), self.statement(c))
+            moves = f"{c.pitch} * {c.sweep}"
+            lines.add(f"const int64_t {c.opens} = -tile->moves.lo[{self.around}] * {moves};")
+            lines.add(f"const int64_t {c.closes} = {c.whole} - tile->moves.hi[{self.around}] * {moves};")
         lines.add(f"const int64_t {c.starts_at} = {self.first_of_sweep(c) if joins else 0};")
-        lines.add(f"const int64_t {c.beyond} = {c.lanes}{f' - {times(c.below, c.sweep)}' if joins else ''};")
+        lines.add(f"const int64_t {c.beyond} = {self.beyond(c, v) if joins else c.lanes};")
         lines.add("/* Where lane 0 is, and its step in the rings. */")
         lines.add(f"int64_t {c.plane} = lw_floordiv_i64({c.group}{lag}, {c.pitch});")
         lines.add(f"int64_t {c.position} = {c.group}{lag} - {c.plane} * {c.pitch};")
-        lines.add(f"int64_t {c.here} = lw_around({c.group} % {c.kept}{lag}, {c.kept});")
+        lines.add(f"int64_t {c.here} = lw_around({here}, {c.kept});")
         lines.add(f"int64_t {c.step} = {c.group}{lag};")
         lines.add(f"const int64_t {c.end} = {c.step} + {COPIED_STEPS};")
         if self.vectors and self._lanes_compute_along(c):
-            self._vector_steps(lines, c, self.vectors, v, w)
+            self._vector_steps(lines, c, self.vectors, v, w, opens, closes)
         lines.open(f"for (; {c.step} < {c.end}; ++{c.step}) {{")
-        lines.add(f"const int64_t {c.stops} = lw_min_i64({c.beyond}, lw_max_i64({c.starts_at}, {c.step} + 1));")
-        starts = f"lw_max_i64({c.starts_at}, {c.step} - {c.whole} + 1)"
+        stops = f"lw_max_i64({c.starts_at}, {c.step}{opens} + 1)"
+        lines.add(f"const int64_t {c.stops} = lw_min_i64({c.beyond}, {stops});")
+        starts = f"lw_max_i64({c.starts_at}, {c.step} - {closes} + 1)"
         lines.add(f"const int64_t {c.starts} = lw_min_i64({c.stops}, {starts});")
         step = Lines()
         self._lanes_of_planes(step, c, v, w)
@@ -273,6 +287,8 @@ class CoalescedTileWriter(TransposedTileWriter):
         lines.add(f"const int64_t {c.pitch} = lw_max_i64({pitch}, {buffers.all_planes.least_pitch});")
         if self.joins_sweeps:
             lines.add(f"const int64_t {c.delay} = {buffers.time(buffers.delay)};")
+            lines.add("/* Planes by which the last sweep begins sooner than the first. */")
+            lines.add(f"const int64_t {c.earlier} = tile->moves.lo[{self.around}] * ({c.sweeps} - 1);")
             # Lanes before lane 0 may be further on by as many planes.
             lines.add(f"const int64_t {c.further} = 1 + {MARGIN} / {c.length};")
         lines.add(*buffers.rings())
@@ -298,13 +314,15 @@ class CoalescedTileWriter(TransposedTileWriter):
     def _around_and_along(self) -> tuple[int, int]:
         return self.around, self.nest.sweep_depth + self.form.order[-1]
 
-    def _vector_steps(self, lines: Lines, c: PairNames, vectors: VectorSteps, v: int, w: int) -> None:
+    def _vector_steps(
+        self, lines: Lines, c: PairNames, vectors: VectorSteps, v: int, w: int, opens: str, closes: str
+    ) -> None:
         """The steps of a group at which no lane has its first row before it or its last one behind it, where no more than one
         lane after another is between two rows."""
         size, gap = f"{c.beyond} - {c.starts_at}", f"{c.pitch} - {c.length}"
         most, last = self.lanes, vectors.count - 1
         fits = f"{size} > {most - vectors.width} && {size} <= {most}" if self.joins_sweeps else f"{size} == {most}"
-        begun = f"{c.beyond} <= {c.step} + 1 && {c.end} - {c.whole} <= {c.starts_at}"
+        begun = f"{c.beyond} <= {c.step}{opens} + 1 && {c.end} - {closes} <= {c.starts_at}"
         small = self.copy_rows(lines, self.indices_at(c, v, w)(""), moving=True)
         small = f" && {small}" if vectors.narrows else ""
         lines.open(f"if ({fits} && {begun} && {c.pitch} >= {most} + {gap}{small}) {{")

@@ -27,9 +27,9 @@ class LoopWriter(ModuleWriter):
         lines.open(f"for (int64_t {x} = {bounds.low}; {x} < {end}; ++{x}) {{")
         lines.add(*self.index_from_coordinates(name))
 
-    def loop_end(self, lines: Lines, k: int) -> str:
+    def loop_end(self, lines: Lines, k: int, bounds: LoopBounds | None = None) -> str:
         """The end of a loop's range, under a name of its own: C would look it up again after every store of bytes."""
-        high = self.loop_bounds(k).high
+        high = (bounds or self.loop_bounds(k)).high
         x = self.coordinate(self.nest.loops[k].name)
         end = self.names.get(("end", k), f"{x}_end")
         lines.add(f"const int64_t {end} = {high};")

@@ -216,10 +216,15 @@ class TileWriter(FaceWriter):
 
     def open_block(self, lines: Lines, c: PairNames, v: int) -> str:
         """Opens the loop over blocks of rows; the C text of where it ends."""
-        high, low = self.loop_end(lines, v), self.loop_bounds(v).low
+        bounds = self.block_bounds(v)
+        low, high = bounds.low, self.loop_end(lines, v, bounds)
         lines.open(f"for (int64_t {c.block} = {low}; {c.block} < {high}; {c.block} += {self.lanes}) {{")
         lines.add(f"const int64_t {c.lanes} = lw_min_i64({self.lanes}, {high} - {c.block});")
         return high
+
+    def block_bounds(self, v: int) -> LoopBounds:
+        """Of the loop over blocks of rows."""
+        return self.loop_bounds(v)
 
     def declare_private(self, lines: Lines, c: PairNames, margin: int = 0) -> None:
         """Declares an accumulator a lane for every reduction, for so many lanes before lane 0 as well."""

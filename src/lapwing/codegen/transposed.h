@@ -120,6 +120,16 @@ LW_INLINE int64_t lw_around(int64_t step, int64_t ring) {
     return step < 0 ? step + ring : step >= ring ? step - ring : step;
 }
 
+/* What a box of several sweeps is in one of them, whose ends lie lower by `moves` from sweep to sweep. */
+LW_INLINE lw_box lw_moved(const lw_box *box, const lw_box *moves, int64_t sweep) {
+    lw_box moved = *box;
+    for (int k = 0; k < LW_MAX_LOOPS; ++k) {
+        moved.lo[k] -= moves->lo[k] * sweep;
+        moved.hi[k] -= moves->hi[k] * sweep;
+    }
+    return moved;
+}
+
 /* The fewest steps in whole groups of LW_STEPS. */
 LW_INLINE int64_t lw_whole_groups(int64_t steps) { return (steps + LW_STEPS - 1) / LW_STEPS * LW_STEPS; }
 

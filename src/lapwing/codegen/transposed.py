@@ -93,11 +93,14 @@ class Buffers:
         """What is copied of the rows of a block. inside: lanes and positions from and until which elements are in the array, and
         by how much positions move from lane to lane; C texts at the indices of lane 0 at the first position."""
         c, first_lane = self.c, self.first_lane
+        first_begin, begin, end = c.row_from, c.row_from, c.row_until
+        if self.sweeps > 1:  # rows begin first in the last sweep, and end last in the first
+            first_begin, begin, end = f"{begin}[0]", f"{begin}[{c.sweeps} - 1]", f"{end}[0]"
         for number, plane in enumerate(self.planes):
             rows, squares = self._name(number, "rows"), f"lw_make_squares_{ITEMSIZES[plane.dtype]}"
             yield f"lw_no_rows(&{rows});"
             for across, along in dict.fromkeys(offset[:2] for offset in plane.offsets):
-                yield f"lw_add_rows(&{rows}, {c.row_from}, {c.row_until}, {first_lane}, {c.lanes}, {across}, {along});"
+                yield f"lw_add_rows(&{rows}, {begin}, {end}, {first_lane}, {c.lanes}, {across}, {along});"
             if plane.clipped:
                 yield f"lw_clip_rows(&{rows}, {', '.join(inside(plane))});"
             inner = self.rows_inside(number)
@@ -105,12 +108,12 @@ class Buffers:
                 yield f"{inner} = {rows};"
                 yield f"{squares}(&{rows});"
             if not plane.reads_old:
-                yield f"lw_rows_before(&{inner}, {c.row_from}, 0, {c.lanes});"
+                yield f"lw_rows_before(&{inner}, {first_begin}, 0, {c.lanes});"
             yield f"{squares}(&{inner});"
             if plane.written:
                 own = self._name(number, "own_rows")
                 yield f"lw_no_rows(&{own});"
-                yield f"lw_add_rows(&{own}, {c.row_from}, {c.row_until}, {first_lane}, {c.lanes}, 0, 0);"
+                yield f"lw_add_rows(&{own}, {begin}, {end}, {first_lane}, {c.lanes}, 0, 0);"
                 yield f"{squares}(&{own});"
             if plane.readers is not None:
                 unread = self._name(number, "unread")
@@ -134,7 +137,8 @@ class Buffers:
             first, last = plane.steps
             before = COPIED_STEPS * groups(last - first + self.all_planes.sooner * (self.sweeps - 1))
             for step in range(last - before, last, COPIED_STEPS):
-                yield self._copy(number, plane, "", step, row(plane), along, out=False)
+                group = self.c.group if self.sweeps > 1 else ""
+                yield self._copy(number, plane, group, step, row(plane), along, out=False)
 
     def copied_in(self, row: Callable[[Plane], str], along: int) -> Iterator[str]:
         """At the beginning of a group: the elements of its steps, as far ahead as they are wanted."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from lapwing.affine.affine import Affine
+from lapwing.affine.scanning import LoopBounds
 from lapwing.codegen.body.expression import C_TYPES
 from lapwing.codegen.body.names import PairNames
 from lapwing.codegen.body.text import Lines, mentions, plus
@@ -71,6 +72,15 @@ class TransposedTileWriter(TileWriter):
     def joins_sweeps(self) -> bool:
         return self.buffers.sweeps > 1
 
+    def block_bounds(self, v: int) -> LoopBounds:
+        bounds = super().block_bounds(v)
+        if not self.joins_sweeps:
+            return bounds
+        # Rows that begin sooner in later sweeps may be empty in the first.
+        w = self.nest.sweep_depth + self.form.order[-1]
+        soonest = f"(box->lo[{w}] - tile->moves.lo[{w}] * ({self.pair_names().sweeps} - 1))"
+        return LoopBounds(*(end.replace(f"box->lo[{w}]", soonest) for end in (bounds.low, bounds.high)))
+
     def headers(self) -> Iterator[str]:
         yield from self.buffers.headers()
         if self.vectors:
@@ -123,16 +133,21 @@ class TransposedTileWriter(TileWriter):
         def row_of(plane: Plane) -> str:
             return self.row_stride(plane, v, w)
 
+        if joins:
+            lines.add("/* Rows whose ends move begin sooner in the last sweep than in the first. */")
+            lines.add(f"int64_t {c.group} = -lw_whole_groups(tile->moves.lo[{w}] * ({c.sweeps} - 1));")
         lines.add(*buffers.copied_before(row_of, along))
         starts, stops, after = self._declare_lanes_at_work(lines, c)
-        lines.add(f"const int64_t {c.last} = {c.row_until}[{c.lanes} - 1 + {MARGIN}] + {c.lanes} - 1;")
-        lines.add(f"int64_t {c.group} = 0;")
+        last_until = f"{c.row_until}[0]" if joins else c.row_until
+        lines.add(f"const int64_t {c.last} = {last_until}[{c.lanes} - 1 + {MARGIN}] + {c.lanes} - 1;")
+        if not joins:
+            lines.add(f"int64_t {c.group} = 0;")
         lines.open(f"for (; {c.group} < {c.last}{after}; {c.group} += {COPIED_STEPS}) {{")
         lines.add(*buffers.copied_in(row_of, along))
         if joins:
             lines.open(f"for (int64_t {c.sweep} = 0; {c.sweep} < {c.sweeps}; ++{c.sweep}) {{")
             self.indices_of(lines, ((0, f"box->lo[0] + {c.sweep}"),), self.statement(c))
-        self._steps_of_group(lines, c, starts, stops, self.indices_at(c, v, w))
+        self._steps_of_group(lines, c, v, starts, stops, self.indices_at(c, v, w))
         if joins:
             lines.close()
         lines.add(*buffers.copied_out(row_of, along))
@@ -164,21 +179,22 @@ class TransposedTileWriter(TileWriter):
         """The first lane of a sweep."""
         return f"lw_max_i64({c.above}, -{times(self.buffers.shift, c.sweep)})"
 
-    def _steps_of_group(self, lines: Lines, c: PairNames, starts: str, stops: str, indices: Indices) -> None:
+    def _steps_of_group(self, lines: Lines, c: PairNames, v: int, starts: str, stops: str, indices: Indices) -> None:
         """The steps of a group in one sweep: in those at which all lanes are at work nothing is asked lane by lane."""
         joins, vectors = self.joins_sweeps, self.vectors
         lag = f" - {times(self._delay, c.sweep)}" if joins else ""
         lines.add(f"int64_t {c.step} = {c.group}{lag};")
         lines.add(f"const int64_t {c.end} = lw_min_i64({c.step} + {COPIED_STEPS}, {c.last});")
         lines.add(f"const int64_t {c.starts_at} = {self.first_of_sweep(c) if joins else 0};")
-        lines.add(f"const int64_t {c.beyond} = {c.lanes}{f' - {times(c.below, c.sweep)}' if joins else ''};")
+        lines.add(f"const int64_t {c.beyond} = {self.beyond(c, v) if joins else c.lanes};")
+        row_from, row_until = self._rows_of_sweep(c)
         first, last, size = c.starts_at, f"{c.beyond} - 1", f"{c.beyond} - {c.starts_at}"
         # At the first rows and the last ones the lanes of a sweep may be a few less, or more.
         enough = f"{size} > {self.lanes - vectors.width}" if vectors and self._masks_ends else f"{size} == {self.lanes}"
         lines.add("/* Whether all lanes are at work in all of these steps. */")
         lines.add(
-            f"const bool {c.full} = {enough} && {c.row_from}[{last} + {MARGIN}] + {last} <= {c.step} && {c.end} <= "
-            f"{c.row_until}[{first} + {MARGIN}] + {first};"
+            f"const bool {c.full} = {enough} && {row_from}[{last} + {MARGIN}] + {last} <= {c.step} && {c.end} <= "
+            f"{row_until}[{first} + {MARGIN}] + {first};"
         )
         if vectors:
             self._steps_in_vectors(lines, c, vectors, starts, stops, indices)
@@ -213,10 +229,19 @@ class TransposedTileWriter(TileWriter):
         lines.add(*vectors.brought_back())
         lines.close()
 
+    def _rows_of_sweep(self, c: PairNames) -> tuple[str, str]:
+        """Where the rows of all lanes begin and end."""
+        return (
+            (f"{c.row_from}[{c.sweep}]", f"{c.row_until}[{c.sweep}]")
+            if self.joins_sweeps
+            else (c.row_from, c.row_until)
+        )
+
     def _find_lanes_at_work(self, lines: Lines, c: PairNames, starts: str, stops: str) -> None:
-        at_work = f"{c.row_from}[{stops} + {MARGIN}] + {stops} <= {c.step}"
+        row_from, row_until = self._rows_of_sweep(c)
+        at_work = f"{row_from}[{stops} + {MARGIN}] + {stops} <= {c.step}"
         lines.add(f"while ({stops} < {c.beyond} && {at_work}) ++{stops};")
-        done = f"{c.row_until}[{starts} + {MARGIN}] + {starts} <= {c.step}"
+        done = f"{row_until}[{starts} + {MARGIN}] + {starts} <= {c.step}"
         lines.add(f"while ({starts} < {stops} && {done}) ++{starts};")
 
     def _full_steps(self, lines: Lines, c: PairNames, stops: str, indices: Indices) -> None:
@@ -323,13 +348,25 @@ class TransposedTileWriter(TileWriter):
         high = self.open_block(lines, c, v)
         if self.joins_sweeps:
             shift = self.buffers.shift
-            rest = times(shift, f"({c.sweeps} - 1)")
             lines.add(
                 "/* The lanes that each sweep leaves to the block below, and those that the block above has left. */"
             )
-            lines.add(f"const int64_t {c.below} = {c.block} + {self.lanes} < {high} ? {shift} : 0;")
-            lines.add(f"const int64_t {c.above} = {c.block} == {self.loop_bounds(v).low} ? 0 : -{rest};")
+            is_last = f"{c.block} + {self.lanes} >= {high}"
+            lines.add(f"const int64_t {c.below} = {is_last} ? tile->moves.hi[{v}] : {shift};")
+            if self._ends_early(v):
+                lines.add(f"const int64_t {c.rows} = {is_last} ? box->hi[{v}] - {c.block} : {self.lanes};")
+            above = f"{c.block} == {self.block_bounds(v).low} ? tile->moves.lo[{v}] : {shift}"
+            lines.add(f"const int64_t {c.above} = -({above}) * ({c.sweeps} - 1);")
         self._rows_of_block(lines, c, v, w)
+
+    def _ends_early(self, v: int) -> bool:
+        """Whether the last rows of a box may be empty, so that blocks end sooner than the box."""
+        return self.block_bounds(v).high != f"box->hi[{v}]"
+
+    def beyond(self, c: PairNames, v: int) -> str:
+        """The C text of the lane beyond the last one of a sweep."""
+        below = f"{c.below} * {c.sweep}"
+        return f"lw_min_i64({c.lanes}, {c.rows} - {below})" if self._ends_early(v) else f"{c.lanes} - {below}"
 
     def declare_point(self, lines: Lines, c: PairNames) -> None:
         """Declares what every lane notes by itself: what it sums up, and where the plain loop would raise, so that the lanes of a
@@ -449,19 +486,29 @@ class TransposedTileWriter(TileWriter):
     def _rows_of_block(self, lines: Lines, c: PairNames, v: int, w: int) -> None:
         """Where the rows of a block begin and end, from the first position of its first row on, and what is copied of them."""
         buffers, row = self.buffers, self.loop_bounds(w)
-        lines.add(f"int64_t {c.begin}, {c.row_from}[{BUFFER_LANES}], {c.row_until}[{BUFFER_LANES}];")
+        row_from, row_until, first, beyond = c.row_from, c.row_until, row.low, row.high
+        if self.joins_sweeps:
+            row_from, row_until = (f"{name}[{c.sweep}]" for name in (row_from, row_until))
+            first, beyond = (end.replace("box->", f"{c.moved}.") for end in (first, beyond))
+        kept = f"[{buffers.sweeps}]" if self.joins_sweeps else ""
+        lines.add(f"int64_t {c.begin}, {c.row_from}{kept}[{BUFFER_LANES}], {c.row_until}{kept}[{BUFFER_LANES}];")
         lines.add(*buffers.first_declarations())
         lines.open("{")
         self.indices_of(lines, (*self.first_plane(), (v, c.block)))
         lines.add(f"{c.begin} = {row.low};")
         self.indices_of(lines, ((w, c.begin),))
         lines.add(*buffers.first_elements(self.printer.in_array))
+        if self.joins_sweeps:
+            lines.open(f"for (int64_t {c.sweep} = 0; {c.sweep} < {c.sweeps}; ++{c.sweep}) {{")
+            lines.add(f"const lw_box {c.moved} = lw_moved(box, &tile->moves, {c.sweep});")
         lines.open(f"for (int64_t {c.lane} = {buffers.first_lane}; {c.lane} < {c.lanes}; ++{c.lane}) {{")
         if mentions(f"{row.low} {row.high}", self.coordinate(self.nest.loops[v].name)):
             lines.add(f"const int64_t {self.coordinate(self.nest.loops[v].name)} = {c.block} + {c.lane};")
-        lines.add(f"{c.row_from}[{c.lane} + {MARGIN}] = {row.low} - {c.begin};")
-        lines.add(f"{c.row_until}[{c.lane} + {MARGIN}] = {row.high} - {c.begin};")
+        lines.add(f"{row_from}[{c.lane} + {MARGIN}] = {first} - {c.begin};")
+        lines.add(f"{row_until}[{c.lane} + {MARGIN}] = {beyond} - {c.begin};")
         lines.close()
+        if self.joins_sweeps:
+            lines.close()
         lines.add(*buffers.rows(lambda plane: self._inside(plane, v, w)))
         lines.close()
 

@@ -11,12 +11,13 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.planner import cuts
 from lapwing.planner.along_time import AlongTime, stages
-from lapwing.planner.cuts import Cut, is_count, mapping_on, most_ranks, partition_of, rule_of_thumb
-from lapwing.planner.inner import choice_by_rule
+from lapwing.planner.cuts import Cut, fits, is_count, mapping_on, most_ranks, partition_of, rule_of_thumb
+from lapwing.planner.inner import FEWEST_JOINED, SHORTEST_SIDE, InnerChoice, choice_by_rule, joined_sweeps
 from lapwing.planner.notes import notes
 from lapwing.planner.plan import ENGINES, Plan
 from lapwing.schedule.pipeline import Engine
 from lapwing.tiling.faces import Faces, loop_offsets
+from lapwing.tiling.inner import InnerForm, sweeps_to_join
 from lapwing.tiling.partition import Partition
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 
@@ -49,11 +50,12 @@ def make_plan(
     wishes: Wishes | None = None,
     partition: Partition | None = None,
     skews: bool = True,
+    inner: InnerChoice | None = None,
 ) -> Plan:
     """Choose mapping loop, grid and tile for a nest.
 
     partition: blocks that are given (arrays that are distributed already) rather than chosen. skews: False where a wished cut
-    respects the dependences as they are, so that the nest need not be skewed.
+    respects the dependences as they are, so that the nest need not be skewed. inner: the form of the tile, where it is known.
     Of more ranks than rows some idle. Raises RefusedError for dependences no supported tiling respects, and for a grid, tile or
     engine that does not fit.
     """
@@ -83,25 +85,36 @@ def make_plan(
     time = AlongTime(bound, tuple(dependences))
     if partition is None:
         number = int(ranks) if wishes.grid is not None else most_ranks(int(ranks), extents)
-        mapping, grid = wishes.cut or rule_of_thumb(time, number, wishes.grid, extents, reasons)
+        cut = wishes.cut
+        if cut is None and wishes.grid is None and number > 1:
+            cut = _joining_cut(bound, dependences, number, extents, reasons)
+        mapping, grid = cut or rule_of_thumb(time, number, wishes.grid, extents, reasons)
         partition = partition_of(bound, grid)
     else:
         mapping = mapping_on(time, partition.grid, extents) if wishes.cut is None else wishes.cut.mapping
         if wishes.cut is None:
             reasons.append("the arrays are distributed like this already")
     block = tuple(-(-extent // parts) for extent, parts in zip(extents, partition.grid, strict=True))
-    tile = wishes.tile
-    if tile is None:
-        if mapping is None:
-            tile = time.tile(block, partition.grid, POINTS_A_TILE)
-        else:
-            tile = default_tile(block, mapping, partition.grid)
-        if partition.ranks > 1:
-            points = tile * (math.prod(block) if mapping is None else math.prod(block) // block[mapping])
-            reasons.append(f"tiles of {tile}: about {points:,} points a step")
     length = time.sweeps if mapping is None else block[mapping]
-    tile = max(1, min(int(tile), length))
-    faces = Faces(bound, partition, mapping, tile)
+
+    def tile_of(form: InnerForm) -> int:
+        """The height of tiles of a form, as it was asked for or by rule."""
+        if wishes.tile is not None:
+            return max(1, min(int(wishes.tile), length))
+        if mapping is None:
+            return max(1, min(time.tile(block, partition.grid, POINTS_A_TILE), length))
+        return max(1, min(default_tile(block, mapping, partition.grid, form), length))
+
+    def joined(form: InnerForm) -> int:
+        return joined_sweeps(bound, form, partition, mapping, tile_of(form))
+
+    if inner is None:
+        inner = choice_by_rule(bound, dependences, is_alone=partition.ranks == 1, block=block, joined=joined)
+    tile = tile_of(inner.form)
+    if wishes.tile is None and partition.ranks > 1:
+        points = tile * (math.prod(block) if mapping is None else math.prod(block) // block[mapping])
+        reasons.append(f"tiles of {tile}: about {points:,} points a step")
+    faces = Faces(bound, partition, mapping, tile, joined=joined(inner.form))
     # The ranks at both ends: in a descending loop, or with old values alone, the first one sends nothing.
     outer = (0, partition.ranks - 1) if partition.ranks > 1 else ()
     ends = [c for rank in outer for c in (*faces.outgoing(rank), *faces.incoming(rank))]
@@ -118,12 +131,36 @@ def make_plan(
         dependences=found,
         steps=-(-length // tile),
         message_bytes=largest,
-        inner=choice_by_rule(bound, dependences, is_alone=partition.ranks == 1),
+        inner=inner,
         reasons=() if nest.is_sequential else tuple(reasons),
         notes=notes(bound),
         skew=skew,
+        joined=faces.joined,
         idle=int(ranks) - partition.ranks,
     )
+
+
+def _joining_cut(
+    bound: BoundNest, dependences: Sequence[Dependence], ranks: int, extents: tuple[int, ...], reasons: list[str]
+) -> Cut | None:
+    """The cut on which ranks join sweeps in buffers, as one rank would; None where it would not, or blocks are too short."""
+    sweeps = sweeps_to_join(bound)
+    if sweeps < FEWEST_JOINED:
+        return None
+    form = choice_by_rule(bound, dependences, joined=lambda form: min(form.sweeps, sweeps)).form
+    if form.sweeps == 1:
+        return None
+    along = form.order[-3 if form.coalesced else -1]
+    cut = Cut(form.order[-2], tuple(ranks if k == along else 1 for k in range(len(extents))))
+    if not fits(cut.grid, extents):
+        return None
+    partition, tile = partition_of(bound, cut.grid), default_tile(extents, form.order[-2], cut.grid, form)
+    too_short = min(partition.widest[-2:]) < SHORTEST_SIDE
+    if too_short or joined_sweeps(bound, form, partition, cut.mapping, tile) < FEWEST_JOINED:
+        return None
+    names = [loop.name for loop in bound.nest.space_loops]
+    reasons.append(f"{names[form.order[-2]]} is pipelined and {names[along]} cut: ranks share sweeps of what is copied")
+    return cut
 
 
 def _idle_plan(
@@ -173,20 +210,22 @@ def _check_several_writes(bound: BoundNest) -> None:
             raise RefusedError(Refusal(text, bound.nest.file, store.line, tiled_only=True))
 
 
-def default_tile(block: Sequence[int], mapping: int, grid: Sequence[int]) -> int:
-    """The height of tiles along a space loop where nothing is known of the machine."""
+def default_tile(block: Sequence[int], mapping: int, grid: Sequence[int], form: InnerForm | None = None) -> int:
+    """The height of tiles along a space loop where nothing is known of the machine. form: that of the tile, where it is known."""
     extent = block[mapping]
     if math.prod(grid) == 1:
         return extent
     across = math.prod(e for k, e in enumerate(block) if k != mapping)
-    wanted = max(1, POINTS_A_TILE // max(across, 1))
+    joining = form if form is not None and form.sweeps > 1 and mapping == form.order[-2] else None
+    wanted = max(1, POINTS_A_TILE // (max(across, 1) * (1 if joining is None else joining.sweeps)))
     innermost = mapping == len(block) - 1
     if innermost:
         wanted = max(wanted, SHORTEST_RUN)
     steps = max(-(-extent // wanted), min(FILL_SHARE * stages(grid), extent))
     tile = -(-extent // steps)
-    if mapping == len(block) - 2:
-        tile = min(extent, -(-tile // ROWS_TOGETHER) * ROWS_TOGETHER)
+    if mapping == len(block) - 2 or joining is not None:
+        together = ROWS_TOGETHER if joining is None else joining.lanes
+        tile = min(extent, -(-tile // together) * together)
     return tile
 
 

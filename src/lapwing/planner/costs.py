@@ -70,7 +70,7 @@ def pipeline_of(geometry: Geometry, engine: Engine, machine: Machine, rates: Rat
     Raises RefusedError where the machine does not describe a link that is needed.
     """
     partition, faces = geometry.partition, geometry.faces
-    shape = Shape(partition.widest, faces.mapping, faces.tile)
+    shape = Shape(partition.widest, faces.mapping, faces.tile, faces.joined)
     channels, synchronisation = [], 0.0
     for neighbour in geometry.neighbours:
         place = placement.place(partition, neighbour)

@@ -79,11 +79,12 @@ class Geometry:
     @property
     def rounds(self) -> int:
         """How often those steps are done one after the other: all in one round where time is pipelined."""
-        return 1 if self.faces.mapping is None else self.sweeps
+        return 1 if self.faces.mapping is None else -(-self.sweeps // self.faces.joined)
 
     @cached_property
     def points(self) -> npt.NDArray[np.float64]:
-        """Iterations of every step of every rank; shape (*grid, steps), ranks in the loops' directions."""
+        """Iterations of every step of every rank, of sweeps that are joined all together; shape (*grid, steps), ranks in the
+        loops' directions."""
         domain, edges = self.faces.bound.domain, self._edges()
         if domain.is_box:
             volume = _box_volume(edges)
@@ -118,6 +119,7 @@ class Geometry:
             heights[-1] = self.sweeps - self.faces.tile * (self.steps - 1)
             along_time: npt.NDArray[np.float64] = volume[..., None] * heights
             return along_time
+        volume = volume * (self.sweeps / self.rounds)
         if self.mapping_is_cut:
             return volume[..., None]
         return np.moveaxis(volume, self.faces.mapping, -1).reshape((*grid, self.steps))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.tiling.chains import chain_cycles, shortened
+from lapwing.tiling.faces import shifts_of
 from lapwing.tiling.inner import InnerForm, legal_forms, sweeps_to_join, usual_lanes
+from lapwing.tiling.partition import Partition
 from lapwing.tiling.transposed import planes_of, reason_against
 
 # With lanes a point takes one load and one store more, each from a row of its own: so many cycles, when all overlap.
@@ -52,10 +56,17 @@ class InnerChoice:
         }
 
 
-def choice_by_rule(bound: BoundNest, dependences: Sequence[Dependence], is_alone: bool = False) -> InnerChoice:
+def choice_by_rule(
+    bound: BoundNest,
+    dependences: Sequence[Dependence],
+    is_alone: bool = False,
+    block: Sequence[int] = (),
+    joined: Callable[[InnerForm], int] | None = None,
+) -> InnerChoice:
     """The form to take where nothing was measured.
 
-    bound, dependences: in the coordinates that are cut into tiles. is_alone: whether one rank does all of the nest.
+    bound, dependences: in the coordinates that are cut into tiles. is_alone: whether one rank does all of the nest. block: how
+    much of each loop a rank does. joined: how many sweeps are done at once with a form; each by itself where this is not given.
     """
     forms = legal_forms(bound, dependences)
     rivals = len(forms) - 1
@@ -71,19 +82,42 @@ def choice_by_rule(bound: BoundNest, dependences: Sequence[Dependence], is_alone
     wanted = lanes if cycles > LANES_CYCLES else 1
     form = next((form for form in of_order if form.lanes == wanted), plain)
     rule = f"along {name} each point waits about {cycles} cycles for the one before it"
-    sides = [high - low for low, high in bound.domain.box[-2:]]
+    sides = block[-2:] if block else [high - low for low, high in bound.domain.box[-2:]]
     for transposed in of_order if is_alone and min(sides) >= SHORTEST_SIDE else ():
         if transposed.transposed and _stores_little(bound, transposed):
             return InnerChoice(transposed, "nobody reads what it writes but the iterations next to it", rivals)
-    if is_alone and cycles > LANES_CYCLES and min(sides) >= SHORTEST_SIDE:
-        together = sweeps_to_join(bound)
-        for transposed in (f for f in of_order if min(f.sweeps, together) >= FEWEST_JOINED):
+    if joined is not None and cycles > LANES_CYCLES and min(sides) >= SHORTEST_SIDE:
+        for transposed in (f for f in of_order if joined(f) >= FEWEST_JOINED):
             return InnerChoice(transposed, f"{rule}, and sweeps share what is copied", rivals)
     if cycles > LANES_CYCLES and len(of_order) > 1 and not any(f.transposed for f in of_order):
         rule += f" (rows are not copied into buffers: {reason_against(bound, plain.order)})"
     if lanes == 1 and cycles > LANES_CYCLES and len(of_order) > 1:
         rule += ", but rows of so many arrays side by side are more than the prefetchers can follow"
     return InnerChoice(form, rule, rivals)
+
+
+def joined_sweeps(bound: BoundNest, form: InnerForm, partition: Partition, mapping: int | None, tile: int) -> int:
+    """How many sweeps a form does at once: as many at a time as it can, or fewer to have about as many every time.
+
+    Where there are several steps, or ranks, their ends move, and the first ones are to be as long as the others' move.
+    """
+    sweeps = sweeps_to_join(bound)
+    most = min(form.sweeps, sweeps)
+    if most == 1 or mapping is None:
+        return 1
+    shortest = [int(np.diff(edges).min()) for edges in partition.edges]
+    has_steps = tile < shortest[mapping]
+    if has_steps or partition.ranks > 1:
+        if mapping != form.order[-2] or partition.grid[mapping] > 1:
+            return 1
+        shortest[mapping] = min(tile, shortest[mapping])
+        cut = [k for k, parts in enumerate(partition.grid) if parts > 1]
+        if form.coalesced and form.order[-1] in cut:
+            return 1  # the rows of a lane follow one another by one pitch in all sweeps
+        cut += [mapping] if has_steps else []
+        shifts = shifts_of(bound)
+        most = min(most, *(1 + shortest[k] // shifts[k] for k in cut if shifts[k]))
+    return -(-sweeps // -(-sweeps // most))
 
 
 def _stores_little(bound: BoundNest, form: InnerForm) -> bool:

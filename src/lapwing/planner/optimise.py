@@ -21,12 +21,14 @@ from lapwing.planner.choose import ROWS_TOGETHER, Wishes
 from lapwing.planner.costs import Placement, pipeline_of, setup_seconds
 from lapwing.planner.cuts import Cut, all_cuts, partition_of
 from lapwing.planner.geometry import Geometry
+from lapwing.planner.inner import joined_sweeps
 from lapwing.planner.plan import SLICE_SECONDS, Plan
 from lapwing.planner.prediction import Prediction, predict
 from lapwing.planner.rates import ProbedRates, Rates, Shape
 from lapwing.schedule.estimate import nearly_completion_seconds
 from lapwing.schedule.pipeline import Engine, Pipeline
 from lapwing.tiling.faces import Faces
+from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.partition import Partition
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 
@@ -64,8 +66,8 @@ class Candidate:
 class Problem:
     """A nest to be run on so many ranks of a machine.
 
-    engines, tile and cuts are those that may be chosen; partition: blocks that are given. A nest that is skewed is taken
-    in its skewed coordinates.
+    engines, tile and cuts are those that may be chosen; partition: blocks that are given; form: of the tile. A nest that is
+    skewed is taken in its skewed coordinates.
     """
 
     bound: BoundNest
@@ -77,6 +79,7 @@ class Problem:
     tile: int | None = None
     cuts: tuple[Cut, ...] | None = None
     partition: Partition | None = None
+    form: InnerForm | None = None
     _geometries: dict[tuple[Cut, int], Geometry] = field(default_factory=dict, repr=False, compare=False)
     _partitions: dict[tuple[int, ...], Partition] = field(default_factory=dict, repr=False, compare=False)
 
@@ -101,6 +104,7 @@ class Problem:
             tile=None if wishes.tile is None else int(wishes.tile),
             cuts=(Cut(plan.mapping, plan.partition.grid),) if given else None,
             partition=partition,
+            form=plan.inner.form,
         )
         if plan.skew is not None and not given:
             space = tuple(cut for cut in problem.possible if cut.mapping is not None)
@@ -130,7 +134,7 @@ class Problem:
         return self.time.sweeps if cut.mapping is None else self.block(cut)[cut.mapping]
 
     def shape(self, cut: Cut, tile: int) -> Shape:
-        return Shape(self.block(cut), cut.mapping, tile)
+        return Shape(self.block(cut), cut.mapping, tile, self.joined(cut, tile))
 
     def work_seconds(self, rates: Rates) -> float:
         """What a rank computes, roughly."""
@@ -154,15 +158,25 @@ class Problem:
 
     def rounded(self, cut: Cut, tile: int) -> int:
         """A height that holds whole groups of rows where the tile is cut across them."""
-        length = self.length(cut)
-        if cut.mapping == len(self.extents) - 2 and tile > ROWS_TOGETHER:
-            tile = -(-tile // ROWS_TOGETHER) * ROWS_TOGETHER
+        length, together = self.length(cut), ROWS_TOGETHER
+        rows = len(self.extents) - 2
+        if self.form is not None and self.form.transposed:
+            rows, together = self.form.order[-2], self.form.lanes
+        if cut.mapping == rows and (tile > together or together > ROWS_TOGETHER):
+            tile = -(-tile // together) * together
         return max(1, min(tile, length))
+
+    def joined(self, cut: Cut, tile: int) -> int:
+        """How many sweeps are done at once."""
+        if self.form is None:
+            return 1
+        return joined_sweeps(self.bound, self.form, self._partition(cut), cut.mapping, tile)
 
     def geometry(self, cut: Cut, tile: int) -> Geometry:
         known = self._geometries.get((cut, tile))
         if known is None:
-            faces = Faces(self.bound, self._partition(cut), cut.mapping, tile)
+            joined = self.joined(cut, tile)
+            faces = Faces(self.bound, self._partition(cut), cut.mapping, tile, joined=joined)
             known = self._geometries[cut, tile] = Geometry(faces, self.time.sweeps)
         return known
 

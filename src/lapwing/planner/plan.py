@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lapwing.html import table
+from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence, distance_vectors
 from lapwing.loopnest.ir import WHOLE
 from lapwing.loopnest.skew import Skew
@@ -15,6 +16,7 @@ from lapwing.planner.prediction import Prediction
 from lapwing.schedule.disk_ring import DiskPipeline
 from lapwing.schedule.pipeline import ENGINES as ENGINES
 from lapwing.schedule.pipeline import Engine, Pipeline
+from lapwing.tiling.faces import Faces
 from lapwing.tiling.partition import Partition
 from lapwing.units import duration, size
 
@@ -68,10 +70,10 @@ class Plan:
     height in iterations; ``steps`` are then those of one sweep. Where time is the mapping dimension (P4) ``mapping`` is
     None, ``tile`` a number of sweeps, and ``steps`` the tiles of the whole run. ``partition`` holds the blocks the ranks
     own; ``inner`` is the order in which a tile's points are computed; ``reasons`` says, a line each, why, and ``notes``
-    what in the nest's text costs much time. ``idle`` ranks more than these have nothing to do. ``buffers`` messages of a
-    channel may be in flight at once, and an engine that polls does so every ``slice_seconds``. ``prediction``, and the
-    ``pipeline`` whose exact timeline it comes from, are None where nothing is known of the machine. ``streaming`` is None where
-    all is in memory.
+    what in the nest's text costs much time. ``joined`` sweeps are done at once, step by step. ``idle`` ranks more than these have
+    nothing to do. ``buffers`` messages of a channel may be in flight at once, and an engine that polls does so every
+    ``slice_seconds``. ``prediction``, and the ``pipeline`` whose exact timeline it comes from, are None where nothing is known of
+    the machine. ``streaming`` is None where all is in memory.
 
     Where the nest is skewed, ``extents``, ``mapping``, ``tile`` and ``partition`` are in skewed coordinates; ``dependences``
     are as in the user's loops.
@@ -92,6 +94,7 @@ class Plan:
     reasons: tuple[str, ...]
     notes: tuple[str, ...] = ()
     skew: Skew | None = None
+    joined: int = 1
     idle: int = 0
     buffers: int = 2
     slice_seconds: float = SLICE_SECONDS
@@ -111,6 +114,12 @@ class Plan:
         if self.mapping is not None and grid[self.mapping] == 1 and len(grid) > 1:
             return (*grid[: self.mapping], *grid[self.mapping + 1 :])
         return grid
+
+    def faces(self, bound: BoundNest) -> Faces:
+        """What ranks tell each other; bound: the nest in the plan's coordinates."""
+        return Faces(
+            bound, self.partition, self.mapping, self.tile, self.buffers, min(self.joined, self.inner.form.sweeps)
+        )
 
     @property
     def predicted_seconds(self) -> float | None:
@@ -137,6 +146,7 @@ class Plan:
             "tile": self.tile,
             "grid": list(self.grid),
             "steps": self.steps,
+            "joined": self.joined,
             "inner": self.inner.to_json(self.space_loops),
             "message_bytes": self.message_bytes,
             "buffers": self.buffers,
@@ -257,8 +267,7 @@ class Plan:
         return texts
 
     def _joined_text(self) -> str:
-        sweeps = self.inner.form.sweeps
-        return f"; up to {sweeps} on what is copied once" if sweeps > 1 and self.ranks == self.steps == 1 else ""
+        return f"; {self.joined} at once, on what is copied once" if self.joined > 1 else ""
 
     def _exchanges_old_values(self) -> bool:
         """Whether a rank needs values that a later one wrote in the sweep before."""

@@ -25,11 +25,18 @@ _KINDS = {"+": "add", "-": "add", "*": "mul", "/": "div", "//": "div", "%": "div
 
 @dataclass(frozen=True)
 class Shape:
-    """The tiles of a rank: its block (extents of the space loops), the mapping loop (None for time), their height."""
+    """The tiles of a rank: its block (extents of the space loops), the mapping loop (None for time), their height, and how many
+    sweeps are joined."""
 
     block: Block
     mapping: int | None
     tile: int
+    joined: int = 1
+
+    @property
+    def of_any_height(self) -> tuple[Block, int | None, int]:
+        """What shapes have in common that differ in their height."""
+        return self.block, self.mapping, self.joined
 
     @property
     def step(self) -> Block:
@@ -133,20 +140,20 @@ class ProbedRates:
     source: str = "measured on the real tiles"
 
     def knows(self, shape: Shape) -> bool:
-        heights = self._heights.get((shape.block, shape.mapping))
+        heights = self._heights.get(shape.of_any_height)
         if shape.mapping is None:
             return heights is not None
         return heights is not None and heights[0][0] <= NEAR * shape.tile and shape.tile <= NEAR * heights[-1][0]
 
     def has_near(self, shape: Shape) -> bool:
         """Whether a height was measured that tells as much."""
-        heights = self._heights.get((shape.block, shape.mapping), [])
+        heights = self._heights.get(shape.of_any_height, [])
         if shape.mapping is None:
             return bool(heights)
         return any(max(height, shape.tile) <= NEAR * min(height, shape.tile) for height, _ in heights)
 
     def seconds_per_point(self, shape: Shape) -> float:
-        heights = self._heights[shape.block, shape.mapping]
+        heights = self._heights[shape.of_any_height]
         if shape.mapping is None:
             return median(seconds for _, seconds in heights)
         place = bisect_left(heights, (shape.tile, -math.inf))
@@ -159,19 +166,19 @@ class ProbedRates:
         return before + share * (after - before)
 
     def nearest(self, shape: Shape) -> Shape:
-        """The measured shape of the same block and mapping loop whose height is nearest."""
-        alike = [s for s in self.samples if (s.block, s.mapping) == (shape.block, shape.mapping)]
+        """The measured shape of the same block, mapping loop and sweeps whose height is nearest."""
+        alike = [s for s in self.samples if s.of_any_height == shape.of_any_height]
         return min(alike, key=lambda s: abs(math.log(s.tile / shape.tile)))
 
     def copy_seconds(self, shape: Shape, axis: int, direction: int) -> CopySeconds | None:
         return self.samples[self.nearest(shape)].copies.get((axis, direction))
 
     @cached_property
-    def _heights(self) -> dict[tuple[Block, int | None], list[tuple[int, float]]]:
-        """Per block and mapping loop, heights and seconds per point."""
-        found: dict[tuple[Block, int | None], list[tuple[int, float]]] = {}
+    def _heights(self) -> dict[tuple[Block, int | None, int], list[tuple[int, float]]]:
+        """Per shape of any height, heights and seconds per point."""
+        found: dict[tuple[Block, int | None, int], list[tuple[int, float]]] = {}
         for shape, sample in self.samples.items():
-            found.setdefault((shape.block, shape.mapping), []).append((shape.tile, sample.seconds_per_point))
+            found.setdefault(shape.of_any_height, []).append((shape.tile, sample.seconds_per_point))
         return {key: sorted(heights) for key, heights in found.items()}
 
 

@@ -292,7 +292,7 @@ class _Problem:
             self._opening_sweeps,
             pipeline if fits else None,
         )
-        return replace(plan, streaming=streaming, reasons=(*reasons, *plan.reasons))
+        return replace(plan, streaming=streaming, joined=1, reasons=(*reasons, *plan.reasons))
 
     def _pipeline(self, plan: Plan, chosen: _Choice) -> DiskPipeline:
         """What the exact timeline is of: steps that are alike."""

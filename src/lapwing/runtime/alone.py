@@ -22,7 +22,6 @@ from lapwing.runtime.execute import (
     Outcome,
     Report,
     idle_outcome,
-    joined_sweeps,
     outcome_of,
     runner_of,
     streams,
@@ -78,7 +77,7 @@ class PreparedRun:
                 self._saved[position] = boxes
             places[array.name] = place
         self._runner = runner_of(tiled, plan, 0, library, places)
-        self._options = native.Options(slice_seconds=1.0, sweeps_together=joined_sweeps(plan, self._runner))
+        self._options = native.Options(slice_seconds=1.0)
         self._workspace = self._runner.workspace
         self._workspace.arrays.clear()
         self.scalars: Any = self._workspace.scalars  # native, in the order of ``bound.parameters``

@@ -36,7 +36,7 @@ from lapwing.runtime.streaming import DiskTables, StreamedArray
 from lapwing.runtime.tuning import Place, Tuning
 from lapwing.runtime.workspace import Workspace
 from lapwing.tiling.boxes import hull
-from lapwing.tiling.faces import Face, Faces, faces_of
+from lapwing.tiling.faces import Face, faces_of
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.partition import Range
 from lapwing.tiling.skewing import skewed_nest
@@ -123,7 +123,7 @@ def runner_of(
 
     bound: in the plan's coordinates (``skewed_nest``). disk: of the arrays that stream, where there are some.
     """
-    faces = Faces(bound, plan.partition, plan.mapping, plan.tile, plan.buffers)
+    faces = plan.faces(bound)
     pass_sweeps = 1 if plan.streaming is None else plan.streaming.pass_sweeps
     first_sweep = 0 if disk is None else disk.first_sweep
     opening_sweeps = 0 if plan.streaming is None else plan.streaming.opening_sweeps
@@ -133,12 +133,6 @@ def runner_of(
     if plan.inner.form.transposed:  # polls come between whole blocks of lanes
         program.c.phase[0].slice_grain = plan.inner.form.lanes
     return Runner(bound.nest.name, rank, plan.engine, [workspace], program, orders, opening_sweeps, disk)
-
-
-def joined_sweeps(plan: Plan, runner: Runner) -> int:
-    """How many sweeps a call of the tile computes: several where one rank does all of the nest, a sweep a step, in memory."""
-    is_alone = plan.ranks == 1 and runner.program.c.steps == 1 and plan.streaming is None
-    return plan.inner.form.sweeps if is_alone else 1
 
 
 def run_on_ranks(
@@ -203,7 +197,6 @@ def run_on_ranks(
         return runner_of(bound, plan, rank, library, {**arrays, **on_disk.arrays(rank)}, on_disk.tables(rank))
 
     runner = agree(comm, prepare)
-    options.sweeps_together = 1 if runner is None else joined_sweeps(plan, runner)
     share = carry_out_on_first(runner, working, comm, runtime, options, report, measure)
     if share.stopped is not None:
         for name, values in before.items():
@@ -231,8 +224,9 @@ def streams(plan: Plan, name: str) -> bool:
 
 
 def exports(plan: Plan, comm: Any) -> bool:
-    """Whether written arrays lie in memory that other ranks can map. Collective."""
-    return plan.engine == "onesided" and plan.streaming is None and any_share_memory(comm)
+    """Whether written arrays lie in memory that other ranks can map. Where sweeps are joined nobody may store into it, and its
+    small pages would cost. Collective."""
+    return plan.engine == "onesided" and plan.streaming is None and plan.joined == 1 and any_share_memory(comm)
 
 
 def outcome_of(
@@ -288,7 +282,7 @@ def touched_boxes(bound: BoundNest, plan: Plan, array: ArrayType, size: int) -> 
     """The elements that every one of so many ranks touches: of an array that a skewed nest writes sheared ones."""
     if bound.skew is None or array.name not in bound.nest.written:
         return [store.box for store in stores_of(bound, plan, array, size)]
-    needed = [skewed_box(bound, array.name, block) for block in _blocks(plan)]
+    needed = [skewed_box(bound, array.name, block) for block in _reached_blocks(bound, plan)]
     return needed + [nothing(array)] * (size - plan.ranks)
 
 
@@ -302,7 +296,7 @@ def handed_over(bound: BoundNest, plan: Plan, name: str, ranks: int) -> HandedOv
 
 def stores_of(bound: BoundNest, plan: Plan, array: ArrayType, size: int) -> list[Storage]:
     """What every one of so many ranks keeps of an array; bound: in the plan's coordinates."""
-    stores = [storage_of(bound, array.name, block) for block in _blocks(plan)]
+    stores = [storage_of(bound, array.name, block) for block in _reached_blocks(bound, plan)]
     return stores + [Storage(nothing(array))] * (size - plan.ranks)
 
 
@@ -376,11 +370,17 @@ def _written_regions(bound: BoundNest, plan: Plan, array: ArrayType) -> list[Reg
     """Of a skewed nest: one offset only, so every element has one writer, and no two regions meet."""
     shear, everything = shear_of(bound, array.name), tuple((0, n) for n in array.shape)
     found = []
-    for block in _blocks(plan):
+    for block, reached in zip(_blocks(plan), _reached_blocks(bound, plan), strict=True):
         (box,) = written_boxes(bound, array.name, block)
-        stored = storage_of(bound, array.name, block).shear is not None
+        stored = storage_of(bound, array.name, reached).shear is not None
         found.append(Region(shear, box, everything, stored))
     return found
+
+
+def _reached_blocks(bound: BoundNest, plan: Plan) -> list[tuple[Range, ...]]:
+    """What ranks compute in any of the sweeps that are joined, or boxes around it."""
+    faces = plan.faces(bound)
+    return [faces.block(rank) for rank in range(plan.ranks)]
 
 
 def _blocks(plan: Plan) -> list[tuple[Range, ...]]:

@@ -185,6 +185,7 @@ class Runner:
         events_kept = min(trace.count, events)
         shown = kept[:events_kept].copy()
         shown["sweep"] -= self.opening_sweeps
+        shown["sweep"] *= self.program.c.joined_sweeps  # the first of those that are done at once
         return RankTrace(
             self.rank, host(), times.begin, _by_name(times), shown, trace.count - events_kept, self._phase_steps()
         )

@@ -4,10 +4,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from lapwing.tiling.partition import Range
 
 Box = tuple[Range, ...]
+
+
+@dataclass(frozen=True)
+class MovingBox:
+    """A box in several sweeps: in each of them its ends lie lower by ``moves`` than in the one before, those of ``first``."""
+
+    first: Box
+    moves: Box
+    sweeps: int
+
+    def at(self, sweep: int) -> Box:
+        return tuple(
+            (low - sweep * down, high - sweep * up)
+            for (low, high), (down, up) in zip(self.first, self.moves, strict=True)
+        )
+
+    @property
+    def last(self) -> Box:
+        return self.at(self.sweeps - 1)
+
+    @property
+    def around(self) -> Box:
+        """The smallest box that holds it in all sweeps."""
+        return tuple((low, high) for (low, _), (_, high) in zip(self.last, self.first, strict=True))
+
+    def swept(self) -> list[Box]:
+        """All that it comes to in some sweep, as boxes that do not meet: in each sweep what the one before did not hold."""
+        boxes = [self.at(sweep) for sweep in range(self.sweeps)]
+        return [part for k, box in enumerate(boxes) for part in difference(box, boxes[k - 1 : k])]
 
 
 def intersection(a: Box, b: Box) -> Box | None:

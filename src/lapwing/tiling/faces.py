@@ -8,6 +8,13 @@ rest of their blocks.
 
 Where time is the mapping dimension (P4) a step is a sweep of the whole block, and a message holds the faces of as many
 sweeps as a tile is high.
+
+Where several sweeps are joined, a step is done in all of them before the next one (time skewing; Wolf 1989, Wonnacott 2000). So
+that no dependence points backwards then, a step and a block end lower in each of those sweeps than in the one before, unless they
+end where the loop does, by as much as accesses are apart from writes: what lies below is left to the next step, or rank. After a
+step a rank hands on the elements that it wrote in any of the sweeps, as they are then. Steps in their order - of all ranks in
+one step before those in the next, and of a step in the order in which dependences lead - respect all dependences on
+one memory, and messages bring every rank what it would find there. Old values are those of the last of the sweeps.
 """
 
 from __future__ import annotations
@@ -21,7 +28,7 @@ from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Vector, distance_vectors, inside_sweep
-from lapwing.tiling.boxes import coalesced, hull, intersection, volume
+from lapwing.tiling.boxes import MovingBox, coalesced, hull, intersection, volume
 from lapwing.tiling.partition import Partition, Range
 from lapwing.tiling.skewing import skewed_dependences
 
@@ -94,6 +101,8 @@ class Faces:
 
     ``mapping`` is None where tiles lie along time; no rank may need values of a later one then (``reads_ahead``).
     ``buffers``: messages of a channel that may be in flight at once where each is used in the step after it was made.
+    ``joined``: how many sweeps are done at once; what a channel's messages are of is then so many. No rank cuts the mapping loop,
+    and the first step, and the blocks of the first ranks, are at least as long as the others' ends move.
     """
 
     bound: BoundNest
@@ -101,6 +110,7 @@ class Faces:
     mapping: int | None
     tile: int
     buffers: int = 2
+    joined: int = 1
 
     @property
     def batch(self) -> int:
@@ -119,6 +129,24 @@ class Faces:
     def reach(self) -> tuple[Range, ...]:
         """How far, per space loop, a block's accesses and its neighbours' writes can be apart."""
         return reach_of(self.bound)
+
+    @cached_property
+    def shifts(self) -> tuple[int, ...]:
+        """By how much, per space loop, ends lie lower in each of the sweeps that are joined."""
+        return shifts_of(self.bound)
+
+    def moving(self, box: Box) -> MovingBox:
+        """A step, or a block, in all sweeps that are joined."""
+        whole = self.bound.domain.box[self.bound.nest.sweep_depth :]
+        moves = tuple(
+            (0 if low == first else shift, 0 if high == last else shift)
+            for (low, high), (first, last), shift in zip(box, whole, self.shifts, strict=True)
+        )
+        return MovingBox(box, moves, self.joined)
+
+    def block(self, rank: int) -> Box:
+        """The iterations that a rank does in any of the sweeps that are joined, or a box around them."""
+        return self.moving(self.partition.block(rank)).around
 
     @property
     def sweep_skew(self) -> int:
@@ -150,14 +178,20 @@ class Faces:
 
     def incoming(self, rank: int) -> tuple[Channel, ...]:
         """Channels into a rank: next-sweep ones first, then by the order in which the senders come in a sweep."""
-        sources = self.partition.ranks_near(rank, self.reach)
+        sources = self.partition.ranks_near(rank, self._far)
         channels = [c for s in sources if (c := self.channel(s, rank)) is not None]
         return tuple(sorted(channels, key=lambda c: (-c.lag, self.partition.order(c.source))))
 
     def outgoing(self, rank: int) -> tuple[Channel, ...]:
-        mirrored = tuple((-high, -low) for low, high in self.reach)
+        mirrored = tuple((-high, -low) for low, high in self._far)
         targets = self.partition.ranks_near(rank, mirrored)
         return tuple(c for t in targets if (c := self.channel(rank, t)) is not None)
+
+    @property
+    def _far(self) -> tuple[Range, ...]:
+        """How far apart the blocks of ranks may be that tell each other something."""
+        moved = (shift * (self.joined - 1) for shift in self.shifts)
+        return tuple((low - by, high + by) for (low, high), by in zip(self.reach, moved, strict=True))
 
     def channel(self, source: int, target: int) -> Channel | None:
         """What one rank sends another in a sweep, or None if it sends nothing."""
@@ -201,12 +235,15 @@ class Faces:
         """Whether ranks need nothing of each other's in the sweep that makes it. Along time they do the same sweep one after the
         other, and are told all the same."""
         cut = [k for k, parts in enumerate(self.partition.grid) if parts > 1]
-        return self.mapping is not None and not any(v[k] for v in flow_vectors(self.bound) for k in cut)
+        alone = self.mapping is not None and self.joined == 1
+        return alone and not any(v[k] for v in flow_vectors(self.bound) for k in cut)
 
     def message(self, source: int, target: int, made: int) -> Message | None:
         """What a rank sends another after a step, or None if it sends nothing; taken by itself, whatever comes before."""
-        step, block = self.step(source, made), self.partition.block(target)
-        parts = tuple(part for k, face in enumerate(self.faces) for part in self._parts(k, face, step, block))
+        step, block = self.moving(self.step(source, made)), self.block(target)
+        written = [step.last] if self.lag(source, target) else step.swept()
+        faces = [(k, face, box) for k, face in enumerate(self.faces) for box in written]
+        parts = tuple(part for k, face, box in faces for part in self._parts(k, face, box, block))
         if not parts:
             return None
         first, last = self._touching(parts, block)
@@ -227,6 +264,8 @@ class Faces:
         """
         if self.mapping is None or self.step_count(rank) < 2:
             return False  # the next step is the next sweep of the same points
+        if self.joined > 1:
+            return False  # the next step goes on with what this one began
         if len({face.array for face in self.faces}) < len(self.faces):
             return False  # elements written at one offset are written again at another
         block = self.partition.block(rank)
@@ -407,6 +446,12 @@ def reach_of(bound: BoundNest) -> tuple[Range, ...]:
             apart += [offsets[axis] - wrote for offsets in touched[face.array]]
         spans.append((min(apart), max(apart)))
     return tuple(spans)
+
+
+def shifts_of(bound: BoundNest) -> tuple[int, ...]:
+    """Per space loop, by how much an iteration has to move up in each sweep for all dependences between sweeps to lead forwards:
+    an iteration and one of a later sweep that touch the same element are no further apart."""
+    return tuple(max(-low, high) for low, high in reach_of(bound))
 
 
 def reads_ahead(bound: BoundNest, grid: Sequence[int]) -> bool:

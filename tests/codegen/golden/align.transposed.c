@@ -110,32 +110,110 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             - 7); lane < lw_min_i64(first_lane + 64, (j - 1) + 1) - (first_lane - 7); ++lane)
                         b_lanes[lane] = b_here[-lane];
             }
-            /* 4 vectors of 16 lanes; those of the last steps are kept. */
-            vector_of_int32 h_1_ago_0 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 1) & 15) * 104 + 16
-                    + first_lane);
-            vector_of_int32 h_1_ago_1 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 1) & 15) * 104 + 16
-                    + first_lane + 16);
-            vector_of_int32 h_1_ago_2 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 1) & 15) * 104 + 16
-                    + first_lane + 32);
-            vector_of_int32 h_1_ago_3 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 1) & 15) * 104 + 16
-                    + first_lane + 48);
-            vector_of_int32 h_2_ago_0 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 2) & 15) * 104 + 16
-                    + first_lane);
-            vector_of_int32 h_2_ago_1 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 2) & 15) * 104 + 16
-                    + first_lane + 16);
-            vector_of_int32 h_2_ago_2 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 2) & 15) * 104 + 16
-                    + first_lane + 32);
-            vector_of_int32 h_2_ago_3 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 2) & 15) * 104 + 16
-                    + first_lane + 48);
-            vector_of_int32 best_lanes_0 = *(const vector_of_int32_anywhere *)(best_lanes + first_lane + 16);
-            vector_of_int32 best_lanes_1 = *(const vector_of_int32_anywhere *)(best_lanes + first_lane + 32);
-            vector_of_int32 best_lanes_2 = *(const vector_of_int32_anywhere *)(best_lanes + first_lane + 48);
-            vector_of_int32 best_lanes_3 = *(const vector_of_int32_anywhere *)(best_lanes + first_lane + 64);
-            if (full) {
+            {
+                /* 4 vectors of 16 lanes; those of the last steps are kept. */
+                vector_of_int32 h_1_ago_0 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 1) & 15) * 104 + 16
+                        + first_lane);
+                vector_of_int32 h_1_ago_1 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 1) & 15) * 104 + 16
+                        + first_lane + 16);
+                vector_of_int32 h_1_ago_2 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 1) & 15) * 104 + 16
+                        + first_lane + 32);
+                vector_of_int32 h_1_ago_3 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 1) & 15) * 104 + 16
+                        + first_lane + 48);
+                vector_of_int32 h_2_ago_0 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 2) & 15) * 104 + 16
+                        + first_lane);
+                vector_of_int32 h_2_ago_1 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 2) & 15) * 104 + 16
+                        + first_lane + 16);
+                vector_of_int32 h_2_ago_2 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 2) & 15) * 104 + 16
+                        + first_lane + 32);
+                vector_of_int32 h_2_ago_3 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 2) & 15) * 104 + 16
+                        + first_lane + 48);
+                vector_of_int32 best_lanes_0 = *(const vector_of_int32_anywhere *)(best_lanes + first_lane + 16);
+                vector_of_int32 best_lanes_1 = *(const vector_of_int32_anywhere *)(best_lanes + first_lane + 32);
+                vector_of_int32 best_lanes_2 = *(const vector_of_int32_anywhere *)(best_lanes + first_lane + 48);
+                vector_of_int32 best_lanes_3 = *(const vector_of_int32_anywhere *)(best_lanes + first_lane + 64);
+                if (full) {
+                    for (; step < end; ++step) {
+                        const int32_t *const h_2_ago = h_steps + ((step - 2) & 15) * 104 + 16;
+                        const int32_t *const h_1_ago = h_steps + ((step - 1) & 15) * 104 + 16;
+                        int32_t *const h_now = h_steps + (step & 15) * 104 + 16;
+                        vector_of_int32 h_now_0 = *(const vector_of_int32_anywhere *)(h_now + first_lane);
+                        vector_of_int32 h_now_1 = *(const vector_of_int32_anywhere *)(h_now + first_lane + 16);
+                        vector_of_int32 h_now_2 = *(const vector_of_int32_anywhere *)(h_now + first_lane + 32);
+                        vector_of_int32 h_now_3 = *(const vector_of_int32_anywhere *)(h_now + first_lane + 48);
+                        vector_of_int32 h_1_ago_above = {0};
+                        h_1_ago_above[15] = h_1_ago[first_lane - 1];
+                        vector_of_int32 h_2_ago_above = {0};
+                        h_2_ago_above[15] = h_2_ago[first_lane - 1];
+                        const vector_of_int32 h_2_ago_1_above_0 = LW_SHUFFLE(h_2_ago_above, h_2_ago_0, 15, 16, 17, 18,
+                                19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                        const vector_of_int32 h_2_ago_1_above_1 = LW_SHUFFLE(h_2_ago_0, h_2_ago_1, 15, 16, 17, 18, 19,
+                                20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                        const vector_of_int32 h_2_ago_1_above_2 = LW_SHUFFLE(h_2_ago_1, h_2_ago_2, 15, 16, 17, 18, 19,
+                                20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                        const vector_of_int32 h_2_ago_1_above_3 = LW_SHUFFLE(h_2_ago_2, h_2_ago_3, 15, 16, 17, 18, 19,
+                                20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                        const vector_of_int32 h_1_ago_1_above_0 = LW_SHUFFLE(h_1_ago_above, h_1_ago_0, 15, 16, 17, 18,
+                                19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                        const vector_of_int32 h_1_ago_1_above_1 = LW_SHUFFLE(h_1_ago_0, h_1_ago_1, 15, 16, 17, 18, 19,
+                                20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                        const vector_of_int32 h_1_ago_1_above_2 = LW_SHUFFLE(h_1_ago_1, h_1_ago_2, 15, 16, 17, 18, 19,
+                                20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                        const vector_of_int32 h_1_ago_1_above_3 = LW_SHUFFLE(h_1_ago_2, h_1_ago_3, 15, 16, 17, 18, 19,
+                                20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                        const int32_t *const a_here = a_lanes + 16 + first_lane;
+                        const int32_t *const b_here = b_lanes + 7 - (step - first);
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 16; ++lane) {
+                            align_point_in_vector((const int32_t *)&h_2_ago_1_above_0,
+                                    (const int32_t *)&h_1_ago_1_above_0, (const int32_t *)&h_1_ago_0,
+                                    (int32_t *)&h_now_0, a_here, b_here, lane, match, mismatch, gap_2,
+                                    (int32_t *)&best_lanes_0 + lane);
+                        }
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 16; ++lane) {
+                            align_point_in_vector((const int32_t *)&h_2_ago_1_above_1,
+                                    (const int32_t *)&h_1_ago_1_above_1, (const int32_t *)&h_1_ago_1,
+                                    (int32_t *)&h_now_1, a_here + 16, b_here + 16, lane, match, mismatch, gap_2,
+                                    (int32_t *)&best_lanes_1 + lane);
+                        }
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 16; ++lane) {
+                            align_point_in_vector((const int32_t *)&h_2_ago_1_above_2,
+                                    (const int32_t *)&h_1_ago_1_above_2, (const int32_t *)&h_1_ago_2,
+                                    (int32_t *)&h_now_2, a_here + 32, b_here + 32, lane, match, mismatch, gap_2,
+                                    (int32_t *)&best_lanes_2 + lane);
+                        }
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 16; ++lane) {
+                            align_point_in_vector((const int32_t *)&h_2_ago_1_above_3,
+                                    (const int32_t *)&h_1_ago_1_above_3, (const int32_t *)&h_1_ago_3,
+                                    (int32_t *)&h_now_3, a_here + 48, b_here + 48, lane, match, mismatch, gap_2,
+                                    (int32_t *)&best_lanes_3 + lane);
+                        }
+                        *(vector_of_int32_anywhere *)(h_now + first_lane) = h_now_0;
+                        *(vector_of_int32_anywhere *)(h_now + first_lane + 16) = h_now_1;
+                        *(vector_of_int32_anywhere *)(h_now + first_lane + 32) = h_now_2;
+                        *(vector_of_int32_anywhere *)(h_now + first_lane + 48) = h_now_3;
+                        h_2_ago_0 = h_1_ago_0;
+                        h_2_ago_1 = h_1_ago_1;
+                        h_2_ago_2 = h_1_ago_2;
+                        h_2_ago_3 = h_1_ago_3;
+                        h_1_ago_0 = h_now_0;
+                        h_1_ago_1 = h_now_1;
+                        h_1_ago_2 = h_now_2;
+                        h_1_ago_3 = h_now_3;
+                        __asm__ volatile("" ::: "memory");
+                    }
+                    until = beyond;
+                }
                 for (; step < end; ++step) {
+                    while (until < beyond && row_from[until + 16] + until <= step) ++until;
+                    while (from < until && row_until[from + 16] + from <= step) ++from;
                     const int32_t *const h_2_ago = h_steps + ((step - 2) & 15) * 104 + 16;
                     const int32_t *const h_1_ago = h_steps + ((step - 1) & 15) * 104 + 16;
                     int32_t *const h_now = h_steps + (step & 15) * 104 + 16;
+                    const int32_t low = (int32_t)(from - first_lane), high = (int32_t)(until - first_lane);
                     vector_of_int32 h_now_0 = *(const vector_of_int32_anywhere *)(h_now + first_lane);
                     vector_of_int32 h_now_1 = *(const vector_of_int32_anywhere *)(h_now + first_lane + 16);
                     vector_of_int32 h_now_2 = *(const vector_of_int32_anywhere *)(h_now + first_lane + 32);
@@ -162,29 +240,77 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
                     const int32_t *const a_here = a_lanes + 16 + first_lane;
                     const int32_t *const b_here = b_lanes + 7 - (step - first);
-                    #pragma omp simd
-                    for (int64_t lane = 0; lane < 16; ++lane) {
-                        align_point_in_vector((const int32_t *)&h_2_ago_1_above_0, (const int32_t *)&h_1_ago_1_above_0,
-                                (const int32_t *)&h_1_ago_0, (int32_t *)&h_now_0, a_here, b_here, lane, match, mismatch,
-                                gap_2, (int32_t *)&best_lanes_0 + lane);
+                    if (low < 16 && 0 < high) {
+                        vector_of_int32 h_new_2_0 = h_now_0;
+                        vector_of_int32 best_lanes_new_0 = best_lanes_0;
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 16; ++lane) {
+                            align_point_in_vector((const int32_t *)&h_2_ago_1_above_0,
+                                    (const int32_t *)&h_1_ago_1_above_0, (const int32_t *)&h_1_ago_0,
+                                    (int32_t *)&h_new_2_0, a_here, b_here, lane, match, mismatch, gap_2,
+                                    (int32_t *)&best_lanes_new_0 + lane);
+                        }
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 16; ++lane) {
+                            h_now_0[lane] = (low <= (int32_t)(lane)) & ((int32_t)(lane) < high) ? h_new_2_0[lane]
+                                    : h_now_0[lane];
+                            best_lanes_0[lane] = (low <= (int32_t)(lane)) & ((int32_t)(lane) < high)
+                                    ? best_lanes_new_0[lane] : best_lanes_0[lane];
+                        }
                     }
-                    #pragma omp simd
-                    for (int64_t lane = 0; lane < 16; ++lane) {
-                        align_point_in_vector((const int32_t *)&h_2_ago_1_above_1, (const int32_t *)&h_1_ago_1_above_1,
-                                (const int32_t *)&h_1_ago_1, (int32_t *)&h_now_1, a_here + 16, b_here + 16, lane, match,
-                                mismatch, gap_2, (int32_t *)&best_lanes_1 + lane);
+                    if (low < 32 && 16 < high) {
+                        vector_of_int32 h_new_2_1 = h_now_1;
+                        vector_of_int32 best_lanes_new_1 = best_lanes_1;
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 16; ++lane) {
+                            align_point_in_vector((const int32_t *)&h_2_ago_1_above_1,
+                                    (const int32_t *)&h_1_ago_1_above_1, (const int32_t *)&h_1_ago_1,
+                                    (int32_t *)&h_new_2_1, a_here + 16, b_here + 16, lane, match, mismatch, gap_2,
+                                    (int32_t *)&best_lanes_new_1 + lane);
+                        }
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 16; ++lane) {
+                            h_now_1[lane] = (low <= (int32_t)(lane + 16)) & ((int32_t)(lane + 16) < high)
+                                    ? h_new_2_1[lane] : h_now_1[lane];
+                            best_lanes_1[lane] = (low <= (int32_t)(lane + 16)) & ((int32_t)(lane + 16) < high)
+                                    ? best_lanes_new_1[lane] : best_lanes_1[lane];
+                        }
                     }
-                    #pragma omp simd
-                    for (int64_t lane = 0; lane < 16; ++lane) {
-                        align_point_in_vector((const int32_t *)&h_2_ago_1_above_2, (const int32_t *)&h_1_ago_1_above_2,
-                                (const int32_t *)&h_1_ago_2, (int32_t *)&h_now_2, a_here + 32, b_here + 32, lane, match,
-                                mismatch, gap_2, (int32_t *)&best_lanes_2 + lane);
+                    if (low < 48 && 32 < high) {
+                        vector_of_int32 h_new_2_2 = h_now_2;
+                        vector_of_int32 best_lanes_new_2 = best_lanes_2;
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 16; ++lane) {
+                            align_point_in_vector((const int32_t *)&h_2_ago_1_above_2,
+                                    (const int32_t *)&h_1_ago_1_above_2, (const int32_t *)&h_1_ago_2,
+                                    (int32_t *)&h_new_2_2, a_here + 32, b_here + 32, lane, match, mismatch, gap_2,
+                                    (int32_t *)&best_lanes_new_2 + lane);
+                        }
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 16; ++lane) {
+                            h_now_2[lane] = (low <= (int32_t)(lane + 32)) & ((int32_t)(lane + 32) < high)
+                                    ? h_new_2_2[lane] : h_now_2[lane];
+                            best_lanes_2[lane] = (low <= (int32_t)(lane + 32)) & ((int32_t)(lane + 32) < high)
+                                    ? best_lanes_new_2[lane] : best_lanes_2[lane];
+                        }
                     }
-                    #pragma omp simd
-                    for (int64_t lane = 0; lane < 16; ++lane) {
-                        align_point_in_vector((const int32_t *)&h_2_ago_1_above_3, (const int32_t *)&h_1_ago_1_above_3,
-                                (const int32_t *)&h_1_ago_3, (int32_t *)&h_now_3, a_here + 48, b_here + 48, lane, match,
-                                mismatch, gap_2, (int32_t *)&best_lanes_3 + lane);
+                    if (low < 64 && 48 < high) {
+                        vector_of_int32 h_new_2_3 = h_now_3;
+                        vector_of_int32 best_lanes_new_3 = best_lanes_3;
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 16; ++lane) {
+                            align_point_in_vector((const int32_t *)&h_2_ago_1_above_3,
+                                    (const int32_t *)&h_1_ago_1_above_3, (const int32_t *)&h_1_ago_3,
+                                    (int32_t *)&h_new_2_3, a_here + 48, b_here + 48, lane, match, mismatch, gap_2,
+                                    (int32_t *)&best_lanes_new_3 + lane);
+                        }
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 16; ++lane) {
+                            h_now_3[lane] = (low <= (int32_t)(lane + 48)) & ((int32_t)(lane + 48) < high)
+                                    ? h_new_2_3[lane] : h_now_3[lane];
+                            best_lanes_3[lane] = (low <= (int32_t)(lane + 48)) & ((int32_t)(lane + 48) < high)
+                                    ? best_lanes_new_3[lane] : best_lanes_3[lane];
+                        }
                     }
                     *(vector_of_int32_anywhere *)(h_now + first_lane) = h_now_0;
                     *(vector_of_int32_anywhere *)(h_now + first_lane + 16) = h_now_1;
@@ -200,7 +326,10 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                     h_1_ago_3 = h_now_3;
                     __asm__ volatile("" ::: "memory");
                 }
-                until = beyond;
+                *(vector_of_int32_anywhere *)(best_lanes + first_lane + 16) = best_lanes_0;
+                *(vector_of_int32_anywhere *)(best_lanes + first_lane + 32) = best_lanes_1;
+                *(vector_of_int32_anywhere *)(best_lanes + first_lane + 48) = best_lanes_2;
+                *(vector_of_int32_anywhere *)(best_lanes + first_lane + 64) = best_lanes_3;
             }
             for (; step < end; ++step) {
                 while (until < beyond && row_from[until + 16] + until <= step) ++until;
@@ -208,119 +337,15 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                 const int32_t *const h_2_ago = h_steps + ((step - 2) & 15) * 104 + 16;
                 const int32_t *const h_1_ago = h_steps + ((step - 1) & 15) * 104 + 16;
                 int32_t *const h_now = h_steps + (step & 15) * 104 + 16;
-                const int32_t low = (int32_t)(from - first_lane), high = (int32_t)(until - first_lane);
-                vector_of_int32 h_now_0 = *(const vector_of_int32_anywhere *)(h_now + first_lane);
-                vector_of_int32 h_now_1 = *(const vector_of_int32_anywhere *)(h_now + first_lane + 16);
-                vector_of_int32 h_now_2 = *(const vector_of_int32_anywhere *)(h_now + first_lane + 32);
-                vector_of_int32 h_now_3 = *(const vector_of_int32_anywhere *)(h_now + first_lane + 48);
-                vector_of_int32 h_1_ago_above = {0};
-                h_1_ago_above[15] = h_1_ago[first_lane - 1];
-                vector_of_int32 h_2_ago_above = {0};
-                h_2_ago_above[15] = h_2_ago[first_lane - 1];
-                const vector_of_int32 h_2_ago_1_above_0 = LW_SHUFFLE(h_2_ago_above, h_2_ago_0, 15, 16, 17, 18, 19, 20,
-                        21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
-                const vector_of_int32 h_2_ago_1_above_1 = LW_SHUFFLE(h_2_ago_0, h_2_ago_1, 15, 16, 17, 18, 19, 20, 21,
-                        22, 23, 24, 25, 26, 27, 28, 29, 30);
-                const vector_of_int32 h_2_ago_1_above_2 = LW_SHUFFLE(h_2_ago_1, h_2_ago_2, 15, 16, 17, 18, 19, 20, 21,
-                        22, 23, 24, 25, 26, 27, 28, 29, 30);
-                const vector_of_int32 h_2_ago_1_above_3 = LW_SHUFFLE(h_2_ago_2, h_2_ago_3, 15, 16, 17, 18, 19, 20, 21,
-                        22, 23, 24, 25, 26, 27, 28, 29, 30);
-                const vector_of_int32 h_1_ago_1_above_0 = LW_SHUFFLE(h_1_ago_above, h_1_ago_0, 15, 16, 17, 18, 19, 20,
-                        21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
-                const vector_of_int32 h_1_ago_1_above_1 = LW_SHUFFLE(h_1_ago_0, h_1_ago_1, 15, 16, 17, 18, 19, 20, 21,
-                        22, 23, 24, 25, 26, 27, 28, 29, 30);
-                const vector_of_int32 h_1_ago_1_above_2 = LW_SHUFFLE(h_1_ago_1, h_1_ago_2, 15, 16, 17, 18, 19, 20, 21,
-                        22, 23, 24, 25, 26, 27, 28, 29, 30);
-                const vector_of_int32 h_1_ago_1_above_3 = LW_SHUFFLE(h_1_ago_2, h_1_ago_3, 15, 16, 17, 18, 19, 20, 21,
-                        22, 23, 24, 25, 26, 27, 28, 29, 30);
-                const int32_t *const a_here = a_lanes + 16 + first_lane;
-                const int32_t *const b_here = b_lanes + 7 - (step - first);
-                if (low < 16 && 0 < high) {
-                    vector_of_int32 h_new_2_0 = h_now_0;
-                    vector_of_int32 best_lanes_new_0 = best_lanes_0;
-                    #pragma omp simd
-                    for (int64_t lane = 0; lane < 16; ++lane) {
-                        align_point_in_vector((const int32_t *)&h_2_ago_1_above_0, (const int32_t *)&h_1_ago_1_above_0,
-                                (const int32_t *)&h_1_ago_0, (int32_t *)&h_new_2_0, a_here, b_here, lane, match,
-                                mismatch, gap_2, (int32_t *)&best_lanes_new_0 + lane);
-                    }
-                    #pragma omp simd
-                    for (int64_t lane = 0; lane < 16; ++lane) {
-                        h_now_0[lane] = (low <= (int32_t)(lane)) & ((int32_t)(lane) < high) ? h_new_2_0[lane]
-                                : h_now_0[lane];
-                        best_lanes_0[lane] = (low <= (int32_t)(lane)) & ((int32_t)(lane) < high)
-                                ? best_lanes_new_0[lane] : best_lanes_0[lane];
-                    }
+                #pragma GCC ivdep
+                for (int64_t lane = from; lane < until; ++lane) {
+                    const int64_t i = block + lane;
+                    const int64_t j = begin + step - lane;
+                    align_point(a, b, h_2_ago, h_1_ago, h_now, lane, match, mismatch, gap_2, &best_lanes[lane + 16], i,
+                            j);
                 }
-                if (low < 32 && 16 < high) {
-                    vector_of_int32 h_new_2_1 = h_now_1;
-                    vector_of_int32 best_lanes_new_1 = best_lanes_1;
-                    #pragma omp simd
-                    for (int64_t lane = 0; lane < 16; ++lane) {
-                        align_point_in_vector((const int32_t *)&h_2_ago_1_above_1, (const int32_t *)&h_1_ago_1_above_1,
-                                (const int32_t *)&h_1_ago_1, (int32_t *)&h_new_2_1, a_here + 16, b_here + 16, lane,
-                                match, mismatch, gap_2, (int32_t *)&best_lanes_new_1 + lane);
-                    }
-                    #pragma omp simd
-                    for (int64_t lane = 0; lane < 16; ++lane) {
-                        h_now_1[lane] = (low <= (int32_t)(lane + 16)) & ((int32_t)(lane + 16) < high) ? h_new_2_1[lane]
-                                : h_now_1[lane];
-                        best_lanes_1[lane] = (low <= (int32_t)(lane + 16)) & ((int32_t)(lane + 16) < high)
-                                ? best_lanes_new_1[lane] : best_lanes_1[lane];
-                    }
-                }
-                if (low < 48 && 32 < high) {
-                    vector_of_int32 h_new_2_2 = h_now_2;
-                    vector_of_int32 best_lanes_new_2 = best_lanes_2;
-                    #pragma omp simd
-                    for (int64_t lane = 0; lane < 16; ++lane) {
-                        align_point_in_vector((const int32_t *)&h_2_ago_1_above_2, (const int32_t *)&h_1_ago_1_above_2,
-                                (const int32_t *)&h_1_ago_2, (int32_t *)&h_new_2_2, a_here + 32, b_here + 32, lane,
-                                match, mismatch, gap_2, (int32_t *)&best_lanes_new_2 + lane);
-                    }
-                    #pragma omp simd
-                    for (int64_t lane = 0; lane < 16; ++lane) {
-                        h_now_2[lane] = (low <= (int32_t)(lane + 32)) & ((int32_t)(lane + 32) < high) ? h_new_2_2[lane]
-                                : h_now_2[lane];
-                        best_lanes_2[lane] = (low <= (int32_t)(lane + 32)) & ((int32_t)(lane + 32) < high)
-                                ? best_lanes_new_2[lane] : best_lanes_2[lane];
-                    }
-                }
-                if (low < 64 && 48 < high) {
-                    vector_of_int32 h_new_2_3 = h_now_3;
-                    vector_of_int32 best_lanes_new_3 = best_lanes_3;
-                    #pragma omp simd
-                    for (int64_t lane = 0; lane < 16; ++lane) {
-                        align_point_in_vector((const int32_t *)&h_2_ago_1_above_3, (const int32_t *)&h_1_ago_1_above_3,
-                                (const int32_t *)&h_1_ago_3, (int32_t *)&h_new_2_3, a_here + 48, b_here + 48, lane,
-                                match, mismatch, gap_2, (int32_t *)&best_lanes_new_3 + lane);
-                    }
-                    #pragma omp simd
-                    for (int64_t lane = 0; lane < 16; ++lane) {
-                        h_now_3[lane] = (low <= (int32_t)(lane + 48)) & ((int32_t)(lane + 48) < high) ? h_new_2_3[lane]
-                                : h_now_3[lane];
-                        best_lanes_3[lane] = (low <= (int32_t)(lane + 48)) & ((int32_t)(lane + 48) < high)
-                                ? best_lanes_new_3[lane] : best_lanes_3[lane];
-                    }
-                }
-                *(vector_of_int32_anywhere *)(h_now + first_lane) = h_now_0;
-                *(vector_of_int32_anywhere *)(h_now + first_lane + 16) = h_now_1;
-                *(vector_of_int32_anywhere *)(h_now + first_lane + 32) = h_now_2;
-                *(vector_of_int32_anywhere *)(h_now + first_lane + 48) = h_now_3;
-                h_2_ago_0 = h_1_ago_0;
-                h_2_ago_1 = h_1_ago_1;
-                h_2_ago_2 = h_1_ago_2;
-                h_2_ago_3 = h_1_ago_3;
-                h_1_ago_0 = h_now_0;
-                h_1_ago_1 = h_now_1;
-                h_1_ago_2 = h_now_2;
-                h_1_ago_3 = h_now_3;
                 __asm__ volatile("" ::: "memory");
             }
-            *(vector_of_int32_anywhere *)(best_lanes + first_lane + 16) = best_lanes_0;
-            *(vector_of_int32_anywhere *)(best_lanes + first_lane + 32) = best_lanes_1;
-            *(vector_of_int32_anywhere *)(best_lanes + first_lane + 48) = best_lanes_2;
-            *(vector_of_int32_anywhere *)(best_lanes + first_lane + 64) = best_lanes_3;
             lw_copy_steps_4(h_steps + (group & 15) * 104 + 16, h_first, h_s0, 1, group, 0, lanes, &h_own_rows, true,
                     true);
         }

@@ -45,6 +45,8 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     if (planes <= 0 || length <= 0) return;
     const int64_t pitch = lw_max_i64(length + 2, 3);
     const int64_t delay = pitch;
+    /* Planes by which the last sweep begins sooner than the first. */
+    const int64_t earlier = tile->moves.lo[1] * (sweeps - 1);
     const int64_t further = 1 + 16 / length;
     const int64_t kept = lw_whole_groups(2 * pitch + (delay + 1) * (sweeps - 1)) + 2 * 8;
     /* Of every step kept the lanes side by side: lane l is at position step - l of all rows of block + l. */
@@ -57,9 +59,9 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     for (int64_t block = box->lo[2]; block < j_end; block += 64) {
         const int64_t lanes = lw_min_i64(64, j_end - block);
         /* The lanes that each sweep leaves to the block below, and those that the block above has left. */
-        const int64_t below = block + 64 < j_end ? 1 : 0;
-        const int64_t above = block == box->lo[2] ? 0 : -(sweeps - 1);
-        int64_t begin, row_from[104], row_until[104];
+        const int64_t below = block + 64 >= j_end ? tile->moves.hi[2] : 1;
+        const int64_t above = -(block == box->lo[2] ? tile->moves.lo[2] : 1) * (sweeps - 1);
+        int64_t begin, row_from[7][104], row_until[7][104];
         double *u_first;
         double *f_first;
         {
@@ -69,49 +71,54 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
             const int64_t k = begin;
             u_first = (double *)&u[i * u_s0 + j * u_s1 + k];
             f_first = (double *)&f[i * f_s0 + j * f_s1 + k];
-            for (int64_t lane = above; lane < lanes; ++lane) {
-                row_from[lane + 16] = box->lo[3] - begin;
-                row_until[lane + 16] = box->hi[3] - begin;
+            for (int64_t sweep = 0; sweep < sweeps; ++sweep) {
+                const lw_box moved = lw_moved(box, &tile->moves, sweep);
+                for (int64_t lane = above; lane < lanes; ++lane) {
+                    row_from[sweep][lane + 16] = moved.lo[3] - begin;
+                    row_until[sweep][lane + 16] = moved.hi[3] - begin;
+                }
             }
             lw_no_rows(&u_rows);
-            lw_add_rows(&u_rows, row_from, row_until, above, lanes, 0, 0);
-            lw_add_rows(&u_rows, row_from, row_until, above, lanes, -1, 0);
-            lw_add_rows(&u_rows, row_from, row_until, above, lanes, 0, -1);
-            lw_add_rows(&u_rows, row_from, row_until, above, lanes, 1, 0);
-            lw_add_rows(&u_rows, row_from, row_until, above, lanes, 0, 1);
+            lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, 0);
+            lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, -1, 0);
+            lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, -1);
+            lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, 1, 0);
+            lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, 1);
             lw_make_squares_8(&u_rows);
             lw_no_rows(&u_own_rows);
-            lw_add_rows(&u_own_rows, row_from, row_until, above, lanes, 0, 0);
+            lw_add_rows(&u_own_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, 0);
             lw_make_squares_8(&u_own_rows);
             lw_no_rows(&f_rows);
-            lw_add_rows(&f_rows, row_from, row_until, above, lanes, 0, 0);
+            lw_add_rows(&f_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, 0);
             lw_make_squares_8(&f_rows);
         }
-        for (int64_t group = -lw_whole_groups(2 * pitch + (sweeps - 1)); group < 0; group += 8)
-            lw_copy_planes_8(u_steps + lw_around(group % kept, kept) * 104 + 16, u_first, u_s0, pitch, 1, -1, planes
-                    + 1, u_s1, 1, group + pitch, above - 1, lanes + 1, &u_rows, &u_rows, false, true);
-        for (int64_t group = -lw_whole_groups(0 + (sweeps - 1)); group < 0; group += 8)
-            lw_copy_planes_8(f_steps + lw_around(group % kept, kept) * 104 + 16, f_first, f_s0, pitch, 1, 0, planes,
-                    f_s1, 1, group, above, lanes, &f_rows, &f_rows, false, true);
+        int64_t group = -lw_whole_groups(lw_max_i64(0, tile->moves.lo[1] * pitch + 1 - delay) * (sweeps - 1));
+        for (int64_t left = -lw_whole_groups(2 * pitch + earlier * pitch + (sweeps - 1)); left < group; left += 8)
+            lw_copy_planes_8(u_steps + lw_around(left % kept, kept) * 104 + 16, u_first, u_s0, pitch, 1, -earlier - 1,
+                    planes + 1, u_s1, 1, left + pitch, above - 1, lanes + 1, &u_rows, &u_rows, false, true);
+        for (int64_t left = -lw_whole_groups(0 + earlier * pitch + (sweeps - 1)); left < group; left += 8)
+            lw_copy_planes_8(f_steps + lw_around(left % kept, kept) * 104 + 16, f_first, f_s0, pitch, 1, -earlier,
+                    planes, f_s1, 1, left, above, lanes, &f_rows, &f_rows, false, true);
         const int64_t whole = (planes - 1) * pitch + length; /* of a lane's row */
         const int64_t last = whole + lanes - 1;
-        int64_t group = 0;
         for (; group < last + delay * (sweeps - 1); group += 8) {
-            lw_copy_planes_8(u_steps + lw_around(group % kept, kept) * 104 + 16, u_first, u_s0, pitch, 1, -1, planes
-                    + 1, u_s1, 1, group + pitch, above - 1, lanes + 1, &u_rows, &u_rows, false, true);
-            lw_copy_planes_8(f_steps + lw_around(group % kept, kept) * 104 + 16, f_first, f_s0, pitch, 1, 0, planes,
-                    f_s1, 1, group, above, lanes, &f_rows, &f_rows, false, true);
+            lw_copy_planes_8(u_steps + lw_around(group % kept, kept) * 104 + 16, u_first, u_s0, pitch, 1, -earlier - 1,
+                    planes + 1, u_s1, 1, group + pitch, above - 1, lanes + 1, &u_rows, &u_rows, false, true);
+            lw_copy_planes_8(f_steps + lw_around(group % kept, kept) * 104 + 16, f_first, f_s0, pitch, 1, -earlier,
+                    planes, f_s1, 1, group, above, lanes, &f_rows, &f_rows, false, true);
             for (int64_t sweep = 0; sweep < sweeps; ++sweep) {
                 const int64_t lag = delay * sweep;
+                const int64_t opens = -tile->moves.lo[1] * pitch * sweep;
+                const int64_t closes = whole - tile->moves.hi[1] * pitch * sweep;
                 const int64_t first_lane = lw_max_i64(above, -sweep);
                 const int64_t beyond = lanes - below * sweep;
                 /* Where lane 0 is, and its step in the rings. */
                 int64_t plane = lw_floordiv_i64(group - lag, pitch);
                 int64_t position = group - lag - plane * pitch;
-                int64_t here = lw_around(group % kept - lag, kept);
+                int64_t here = lw_around((group - lag) % kept, kept);
                 int64_t step = group - lag;
                 const int64_t end = step + 8;
-                if (beyond - first_lane > 56 && beyond - first_lane <= 64 && beyond <= step + 1 && end - whole
+                if (beyond - first_lane > 56 && beyond - first_lane <= 64 && beyond <= step - opens + 1 && end - closes
                         <= first_lane && pitch >= 64 + pitch - length) {
                     /* 8 vectors of 8 lanes; those of the last steps are kept. */
                     vector_of_double u_1_ago_0 = *(const vector_of_double_anywhere *)(u_steps + lw_around(here - pitch
@@ -404,8 +411,8 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                     }
                 }
                 for (; step < end; ++step) {
-                    const int64_t until = lw_min_i64(beyond, lw_max_i64(first_lane, step + 1));
-                    const int64_t from = lw_min_i64(until, lw_max_i64(first_lane, step - whole + 1));
+                    const int64_t until = lw_min_i64(beyond, lw_max_i64(first_lane, step - opens + 1));
+                    const int64_t from = lw_min_i64(until, lw_max_i64(first_lane, step - closes + 1));
                     const double *const u_1_plane_ago = u_steps + lw_around(here - 2 * pitch, kept) * 104 + 16;
                     const double *const u_1_ago = u_steps + lw_around(here - pitch - 1, kept) * 104 + 16;
                     double *const u_now = u_steps + lw_around(here - pitch, kept) * 104 + 16;
@@ -436,12 +443,13 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                 }
             }
             lw_copy_planes_8(u_steps + lw_around((group - lw_whole_groups(pitch + delay * (sweeps - 1))) % kept, kept)
-                    * 104 + 16, u_first, u_s0, pitch, 1, 0, planes, u_s1, 1, group + pitch - lw_whole_groups(pitch
-                    + delay * (sweeps - 1)), above, lanes, &u_own_rows, &u_own_rows, true, false);
+                    * 104 + 16, u_first, u_s0, pitch, 1, -earlier, planes, u_s1, 1, group + pitch
+                    - lw_whole_groups(pitch + delay * (sweeps - 1)), above, lanes, &u_own_rows, &u_own_rows, true,
+                    false);
         }
         for (int64_t left = group; left + pitch - lw_whole_groups(pitch + delay * (sweeps - 1)) < last; left += 8)
             lw_copy_planes_8(u_steps + lw_around((left - lw_whole_groups(pitch + delay * (sweeps - 1))) % kept, kept)
-                    * 104 + 16, u_first, u_s0, pitch, 1, 0, planes, u_s1, 1, left + pitch - lw_whole_groups(pitch
+                    * 104 + 16, u_first, u_s0, pitch, 1, -earlier, planes, u_s1, 1, left + pitch - lw_whole_groups(pitch
                     + delay * (sweeps - 1)), above, lanes, &u_own_rows, &u_own_rows, true, false);
     }
     free(u_steps);

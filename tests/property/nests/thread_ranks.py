@@ -28,7 +28,7 @@ from lapwing.runtime.streaming import StreamedArray
 from lapwing.runtime.workspace import Workspace
 from lapwing.store.array import StoredArray
 from lapwing.store.manifest import State
-from lapwing.tiling.faces import Faces, faces_of
+from lapwing.tiling.faces import faces_of
 from lapwing.tiling.skewing import skewed_nest
 
 BROKEN = os.environ.get("LAPWING_TEST_NATIVE", "")  # a copy of the headers that was broken on purpose
@@ -105,7 +105,7 @@ class RankThreads:
         """
         bound = skewed_nest(bound, plan.skew)
         library = self.module(bound, plan)
-        faces = Faces(bound, plan.partition, plan.mapping, plan.tile)
+        faces = plan.faces(bound)
         ranks = range(plan.ranks)
         locals_ = [_local_arrays(bound, plan, rank, arguments) for rank in ranks]
         on_disk, disks, together = None, None, 1
@@ -158,7 +158,7 @@ class RankThreads:
 def _local_arrays(bound: BoundNest, plan: Plan, rank: int, arguments: dict[str, Any]) -> dict[str, LocalArray]:
     found = {}
     for array in bound.arrays:
-        store = storage_of(bound, array.name, plan.partition.block(rank))
+        store = storage_of(bound, array.name, plan.faces(bound).block(rank))
         local = allocate(array, store.box, shear=store.shear)
         values, everything = np.asarray(arguments[array.name]), tuple((0, n) for n in array.shape)
         kept = [(store.box, store.box)] if store.shear is None else store.shear.pieces(store.box, everything)

@@ -115,18 +115,22 @@ class Held:
 class Simulation:
     """What engines have leave to do: ``blocking`` exchanges old values between two sweeps; ``onesided`` stores into the
     receiver's arrays as soon as what is there has been read; ``helper`` packs the last step's messages and puts the next
-    step's in place while a step is computed.
+    step's in place while a step is computed. ``joined`` sweeps are done at once, step by step: a sweep of a rank is so many then,
+    and a last one only takes messages.
     """
 
-    def __init__(self, bound: BoundNest, plan: Plan, whole: dict[str, np.ndarray], body: Body) -> None:
+    def __init__(self, bound: BoundNest, plan: Plan, whole: dict[str, np.ndarray], body: Body, joined: int = 1) -> None:
         bound = skewed_nest(bound, plan.skew)
         self.bound, self.plan, self.whole, self.body = bound, plan, whole, body
-        self.faces = Faces(bound, plan.partition, plan.mapping, plan.tile)
+        self.faces = Faces(bound, plan.partition, plan.mapping, plan.tile, joined=joined)
         apart = all(self.faces.is_apart(rank, self.faces.incoming(rank)) for rank in range(plan.ranks))
         self.at_once = plan.engine == "blocking"
         self.direct = plan.engine == "onesided" and apart
         self.helped = plan.engine == "helper" and apart
-        self.sweeps = list(bound.domain.points(bound.nest.sweep_depth))
+        points = list(bound.domain.points(bound.nest.sweep_depth))
+        self.sweeps = [points[k : k + joined] for k in range(0, len(points), joined)]
+        self.closing = int(joined > 1)
+        self.sweeps += self.sweeps[-1:] * self.closing
         self.targets = [
             next(s.target for s in bound.nest.stores if (s.target.array, s.target.text) == (f.array, f.text))
             for f in self.faces.faces
@@ -135,7 +139,7 @@ class Simulation:
         self.mail: dict[Channel, deque[Slabs]] = {c: deque() for r in self.ranks for c in r.outgoing}
 
     def _rank(self, number: int) -> Rank:
-        block = self.plan.partition.block(number)
+        block = self.faces.block(number)
         arrays = {a.name: Local(self.whole[a.name], storage_of(self.bound, a.name, block)) for a in self.bound.arrays}
         return Rank(number, arrays, self.faces.incoming(number), self.faces.outgoing(number))
 
@@ -202,11 +206,19 @@ class Simulation:
             while True:
                 first, k = divmod(number + count, len(channel.messages))
                 at_once = self.at_once and channel.lag
-                if first * batch + channel.lag > rank.sweep or not (at_once or channel.messages[k].needed <= step):
+                if (
+                    first * batch + channel.lag > rank.sweep
+                    or first * batch >= self._sending(channel)
+                    or not (at_once or channel.messages[k].needed <= step)
+                ):
                     break
                 assert first * batch + channel.lag == rank.sweep, "a message was not taken in time"
                 count += 1
             yield channel, count
+
+    def _sending(self, channel: Channel) -> int:
+        """In how many sweeps messages are sent."""
+        return len(self.sweeps) - max(channel.lag, self.closing)
 
     def _has_arrived(self, rank: Rank, step: int) -> bool:
         return all(len(self.mail[channel]) >= count for channel, count in self._needed(rank, step))
@@ -230,8 +242,10 @@ class Simulation:
         self._take(rank, rank.step)
         if self.helped and rank.step + 1 < len(steps) and self._has_arrived(rank, rank.step + 1):
             self._take(rank, rank.step + 1)
-        for point in self._points(rank.sweep, steps[rank.step]):
-            self.body(point, rank.arrays)
+        step, together = self.faces.moving(steps[rank.step]), self.sweeps[rank.sweep]
+        for k, sweep in enumerate(together if rank.sweep < len(self.sweeps) - self.closing else ()):
+            for point in self._points(sweep, step.at(k)):
+                self.body(point, rank.arrays)
         self._send(rank)  # of the step before
         self._note_messages(rank, len(steps) - 1)
         if not self.helped:
@@ -258,7 +272,7 @@ class Simulation:
     def _note_messages(self, rank: Rank, last: int) -> None:
         """What the step has made is to be sent."""
         for channel in rank.outgoing:
-            if rank.sweep + channel.lag >= len(self.sweeps):
+            if rank.sweep >= self._sending(channel):
                 continue
             at_once = self.at_once and channel.lag
             for message in channel.messages:
@@ -284,11 +298,11 @@ class Simulation:
                 del rank.batch[channel, channel.messages.index(message)]
         rank.unsent = left
 
-    def _points(self, sweep: int, box: Sequence[tuple[int, int]]) -> Iterator[Point]:
+    def _points(self, sweep: Sequence[int], box: Sequence[tuple[int, int]]) -> Iterator[Point]:
         """The points of a step, in user's indices."""
         loops = self.bound.domain.loops
         for space in itertools.product(*(range(*r) for r in box)):
-            point = (*self.sweeps[sweep], *space)
+            point = (*sweep, *space)
             values = dict(zip((loop.name for loop in loops), point, strict=True))
             if all(values[loop.name] in loop.span(values) for loop in loops):
                 yield tuple(self.bound.indices(point).values())
@@ -298,7 +312,8 @@ class Simulation:
         names = self.bound.nest.loop_names
         for part in message.parts:
             target = self.targets[part.face]
-            points = self._points(sweep, part.box) if self.bound.skew else self._box(sweep, part.box)
+            first = self.sweeps[sweep][0]
+            points = self._points(first, part.box) if self.bound.skew else self._box(first, part.box)
             for point in points:
                 values = dict(zip(names, point, strict=True))
                 places = [
@@ -312,9 +327,9 @@ class Simulation:
                 ]
                 yield from ((target.array, index) for index in itertools.product(*places))
 
-    def _box(self, sweep: int, box: Sequence[tuple[int, int]]) -> Iterator[Point]:
+    def _box(self, sweep: Sequence[int], box: Sequence[tuple[int, int]]) -> Iterator[Point]:
         for space in itertools.product(*(range(*r) for r in box)):
-            yield tuple(self.bound.indices((*self.sweeps[sweep], *space)).values())
+            yield tuple(self.bound.indices((*sweep, *space)).values())
 
     def _pack(self, rank: Rank, message: Message, sweep: int) -> list[object]:
         return [rank.arrays[array][index] for array, index in self._elements(message, sweep)]

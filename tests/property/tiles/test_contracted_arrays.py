@@ -10,13 +10,14 @@ import itertools
 import os
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import strategies as st
+from inner_forms import in_form
 from limits import scaled
 from processes import WITH_HELPERS
 from randomness import first_seed, wanted
@@ -142,7 +143,7 @@ def check(case: Case, directory: Path, number: int, count: dict[str, int]) -> No
             found = case.arguments()
             chosen = nest.using(tile=tile)
             plan = chosen.plan(**found)
-            outcome = run(chosen, found, plan=replace(plan, inner=replace(plan.inner, form=form)))
+            outcome = run(chosen, found, plan=in_form(plan, chosen.bind(found), form))
             assert outcome.results["best"] == right or np.isnan(right), form
             compare(case, found, expected, before, bound)
 
@@ -243,7 +244,7 @@ def on_ranks() -> None:
                     found[name] = marked
                 plan = chosen.plan(**found, ranks=size)
                 before = {name: found[name].copy() for name in unwanted}
-                outcome = run(chosen, found, plan=replace(plan, inner=replace(plan.inner, form=form)))
+                outcome = run(chosen, found, plan=in_form(plan, chosen.bind(found), form))
                 where = (nest.name, engine, grid, form)
                 assert right is None or outcome.results["best"] == right, where
                 assert np.array_equal(found["out"], expected["out"]), where

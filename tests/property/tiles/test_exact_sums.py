@@ -6,13 +6,13 @@ LAPWING_EXAMPLES sets how many arrays are tried, LAPWING_SEED which ones.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from comparing import check_arrays, check_value, exact_sum
 from hypothesis import strategies as st
+from inner_forms import in_form
 from randomness import first_seed, wanted
 from searching import search
 
@@ -110,7 +110,7 @@ def check(data: st.DataObject, name: str) -> None:
     totals = [exact_sum([0.0, *terms], kind) for terms in terms_of(name, expected)]
     forms = legal_forms(nest.bind(found), skewed_dependences(nest.dependences, None))
     plan, form = nest.plan(**found), data.draw(st.sampled_from(forms), label="form")
-    outcome = run(nest, found, plan=replace(plan, inner=replace(plan.inner, form=form)))
+    outcome = run(nest, found, plan=in_form(plan, nest.bind(found), form))
     check_arrays(found, expected)
     for (name, value), total in zip(outcome.results.items(), totals, strict=True):
         check_value(name, value, total)

@@ -10,7 +10,6 @@ import math
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ import pytest
 from comparing import check_arrays
 from hypothesis import assume
 from hypothesis import strategies as st
+from inner_forms import in_form
 from randomness import first_seed, wanted
 from searching import search
 
@@ -413,8 +413,9 @@ def check(data: st.DataObject, name: str) -> None:
     transposed = [form for form in forms if form.transposed]
     assert transposed, "the nest takes no buffers"
     assume(not bound.domain.is_empty)
-    plan, form = nest.plan(**found), data.draw(st.sampled_from(transposed), label="form")
-    plan = replace(plan, inner=replace(plan.inner, form=form))
+    tile = data.draw(st.none() | st.integers(1, 150), label="tile")
+    form = data.draw(st.sampled_from(transposed), label="form")
+    plan = in_form(nest.using(tile=tile).plan(**found), bound, form)
     if raises:
         with pytest.raises(lw.RunError), vectors_of(width):
             run(nest, found, plan=plan)

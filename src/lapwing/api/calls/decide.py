@@ -107,17 +107,19 @@ def decide(
     partition: Partition | None = None,
     kernel: Kernel | None = None,
     report: Report | None = None,
+    inner: InnerChoice | None = None,
 ) -> Decision:
     """Choose by prediction, and say why.
 
     measure: for the real tile's speed. Without it, or where it does not help, kernel is taken, the tile as the machine's
     description has it, or what is known of single operations.
-    partition: blocks that are given, as those of arrays that are distributed already. report: told what is being done.
+    partition: blocks that are given, as those of arrays that are distributed already. report: told what is being done. inner: the
+    form of the tile, where it is known.
     Raises RefusedError as make_plan does.
     """
     say = report or _say_nothing
     say("comparing process grids")
-    plan = make_plan(bound, dependences, ranks, wishes, partition)
+    plan = make_plan(bound, dependences, ranks, wishes, partition, inner=inner)
     if plan.steps == 0:
         return Decision(plan)
     problem = Problem.of(plan, bound, machine, placement, wishes, partition)
@@ -129,7 +131,9 @@ def decide(
         rates, ranked = known, ranking(problem, known, say)
     say("predicting the run")
     best = chosen(ranked)
-    final = make_plan(bound, dependences, ranks, Wishes(best.engine, best.tile, cut=best.cut), partition)
+    final = make_plan(
+        bound, dependences, ranks, Wishes(best.engine, best.tile, cut=best.cut), partition, inner=plan.inner
+    )
     final = finished(replace(final, reasons=reasons(problem, ranked, rates)), problem, best, rates)
     return Decision(final, problem, tuple(ranked))
 
@@ -261,7 +265,7 @@ class Decider:
             return plan
         inner = self._inner(plan, problem, may_measure=worked + seconds >= FORMS_SECONDS)
         if self.ranks == 1 or seconds < WORTH_PLANNING_SECONDS:
-            return replace(plan, inner=inner)
+            return make_plan(self.bound, self.dependences, self.ranks, wishes, partition, inner=inner)
         return self._decision(wishes, partition, inner).plan
 
     def streaming(self, wishes: Wishes, streaming: StreamingWishes, on_disk: Mapping[str, tuple[int, ...]]) -> Plan:
@@ -281,7 +285,7 @@ class Decider:
         seconds = points * EstimatedRates.of(self.bound, self.machine).value
         if seconds < WORTH_PLANNING_SECONDS:
             return plan
-        inner = self._compared(plan.inner, _low_slab(self.bound, plan), seconds >= FORMS_SECONDS)
+        inner = self._compared(plan.inner, _low_slab(self.bound, plan), seconds >= FORMS_SECONDS, self.ranks == 1)
         budget = min(PROBE_SECONDS, max(SHORTEST_PROBE_SECONDS, PROBE_SHARE * seconds)) / MOST_SLABS
         for _ in range(MOST_SLABS):
             slab = _slab(self.bound, plan)
@@ -312,7 +316,7 @@ class Decider:
         return self._decision(wishes, partition, inner)
 
     def _decision(self, wishes: Wishes, partition: Partition | None, inner: InnerChoice) -> Decision:
-        decision = decide(
+        return decide(
             self.bound,
             self.dependences,
             self.ranks,
@@ -323,27 +327,29 @@ class Decider:
             partition,
             self._kernel(inner.form),
             self.report,
+            inner,
         )
-        return replace(decision, plan=replace(decision.plan, inner=inner))
 
     def _inner(self, plan: Plan, problem: Problem, may_measure: bool) -> InnerChoice:
         """The inner form: as it was measured for blocks like these, or is measured now, or was measured for others."""
         by_rule = plan.inner
         if not self._may_measure or not by_rule.rivals:
             return by_rule
-        return self._compared(by_rule, _probe_shape(problem, plan), may_measure)
+        joins = plan.ranks == 1 or plan.joined > 1
+        return self._compared(by_rule, _probe_shape(problem, plan), may_measure, joins)
 
-    def _compared(self, by_rule: InnerChoice, shape: Shape, may_measure: bool) -> InnerChoice:
+    def _compared(self, by_rule: InnerChoice, shape: Shape, may_measure: bool, joins: bool) -> InnerChoice:
         if not self._may_measure or not by_rule.rivals:
             return by_rule
-        seconds = self._form_prober.known(shape)
+        prober = self._form_prober(joins)
+        seconds = prober.known(shape)
         if not seconds and may_measure:
             self.report("comparing inner forms")
             try:
-                seconds = self._form_prober.measure(shape, FORMS_PROBE_SECONDS)
+                seconds = prober.measure(shape, FORMS_PROBE_SECONDS)
             except BuildError:  # as in _measure
                 return by_rule
-        return choice_by_measurement(by_rule, seconds or self._form_prober.nearest(shape))
+        return choice_by_measurement(by_rule, seconds or prober.nearest(shape))
 
     def _measure(
         self, form: InnerForm, shapes: Sequence[Shape], budget_seconds: float, again: bool
@@ -365,9 +371,14 @@ class Decider:
     def _probers(self) -> dict[InnerForm, Prober]:
         return {}
 
+    def _form_prober(self, joins: bool) -> FormProber:
+        if joins not in self._form_probers:
+            self._form_probers[joins] = FormProber(*self._tiled, self._together, joins, self.arguments, say)
+        return self._form_probers[joins]
+
     @cached_property
-    def _form_prober(self) -> FormProber:
-        return FormProber(*self._tiled, self._together, self.ranks == 1, self.arguments, say)
+    def _form_probers(self) -> dict[bool, FormProber]:
+        return {}
 
     @property
     def _may_measure(self) -> bool:

@@ -141,7 +141,11 @@ public:
                 .parts = parts_.data(),
                 .pass_sweeps = 1,
                 .pass_skew = 0,
-                .opening_sweeps = 0};
+                .opening_sweeps = 0,
+                .joined_sweeps = 1,
+                .last_joined = 1,
+                .closing_sweeps = 0,
+                .step_moves = nullptr};
     }
 
 private:

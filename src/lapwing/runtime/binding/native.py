@@ -66,6 +66,7 @@ class Tile(ctypes.Structure):
         ("trap", ctypes.c_int64),
         ("trap_sweep", ctypes.c_int64),
         ("trap_step", ctypes.c_int64),
+        ("moves", Box),
     ]
 
 
@@ -114,9 +115,9 @@ class Program(ctypes.Structure):
         ("outgoing_channels", ctypes.POINTER(Channel)),
         ("messages", ctypes.POINTER(Message)),
         ("parts", ctypes.POINTER(Part)),
-        ("pass_sweeps", ctypes.c_int64),
-        ("pass_skew", ctypes.c_int64),
-        ("opening_sweeps", ctypes.c_int64),
+        *((name, ctypes.c_int64) for name in ("pass_sweeps", "pass_skew", "opening_sweeps")),
+        *((name, ctypes.c_int64) for name in ("joined_sweeps", "last_joined", "closing_sweeps")),
+        ("step_moves", ctypes.POINTER(Box)),
     ]
 
 
@@ -189,7 +190,6 @@ class Options(ctypes.Structure):
         *((name, ctypes.c_double) for name in ("slice_seconds", "clock_offset", "patience_seconds", "grace_seconds")),
         ("interrupts", ctypes.c_int64),
         ("disk", ctypes.POINTER(Disk)),
-        ("sweeps_together", ctypes.c_int64),
     ]
 
 

@@ -56,6 +56,10 @@ def rank_program(
     """
     points = _sweep_points(faces.bound)[first_sweep:]
     points = np.concatenate([points[:opening_sweeps], points])
+    last_joined = len(points) - (len(points) - 1) // faces.joined * faces.joined
+    closing_sweeps = int(faces.joined > 1 and ranks > 1)
+    points = points[:: faces.joined]
+    points = np.concatenate([points, points[-1:][:closing_sweeps]])
     sweeps = len(points)
     tables = _Tables(faces.batch)
     received = _used(faces.incoming(rank), sweeps) if ranks > 1 else []
@@ -71,6 +75,13 @@ def rank_program(
     program.c.apart = int(in_memory and pass_sweeps == 1 and faces.is_apart(rank, received))
     program.c.pass_sweeps, program.c.pass_skew = pass_sweeps, faces.sweep_skew
     program.c.opening_sweeps = opening_sweeps
+    program.c.joined_sweeps, program.c.last_joined = faces.joined, last_joined
+    program.c.closing_sweeps = closing_sweeps
+    if faces.joined > 1:
+        depth = faces.bound.nest.sweep_depth
+        moves = [native.box((*((0, 0),) * depth, *faces.moving(step).moves)) for step in faces.steps(rank)]
+        program.c.step_moves = _array(native.Box, moves)
+        program.keep.append(program.c.step_moves)
     return program
 
 
@@ -194,6 +205,8 @@ class _Tables:
             batch=self.batch,
             incoming=len(incoming),
             outgoing=len(outgoing),
+            joined_sweeps=1,
+            last_joined=1,
             **arrays,
         )
         return RankProgram(program, [*self._points, *arrays.values()])

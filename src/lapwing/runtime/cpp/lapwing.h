@@ -33,12 +33,14 @@ typedef union lw_scalar {
 } lw_scalar;
 
 /* The state one generated module works on. trap is 0, or the number of the first place where Python would have raised;
- * trap_sweep and trap_step, set by the runtime, say when. */
+ * trap_sweep and trap_step, set by the runtime, say when. moves, set by the runtime as well: by how much the ends of a
+ * box of several sweeps lie lower in each of them than in the one before. */
 typedef struct lw_tile {
     const lw_array *arrays;
     const lw_scalar *scalars;
     lw_scalar *accumulators;
     int64_t trap, trap_sweep, trap_step;
+    lw_box moves;
 } lw_tile;
 
 /* What a generated module exports, under the names lw_tile_compute, lw_tile_pack, ...
@@ -105,6 +107,11 @@ typedef struct lw_phase {
  * pass_sweeps sweeps are done in one pass over the steps, each pass_skew steps behind the one before; every one of them
  * has channels of its own. Otherwise pass_sweeps is 1. opening_sweeps is 1 where sweep 0 computes nothing and sends
  * what the arrays hold, for what ranks have of their neighbours' elements is not there at the beginning (passes.hpp).
+ *
+ * Where joined_sweeps is more than 1, what is called a sweep here is so many of them in a row, and last_joined the last
+ * time: one call of a module computes them all, in a box whose ends move as step_moves says (time skewing). Of a
+ * program with one phase, one sweep loop and nothing on disk. closing_sweeps is 1 where one more comes after the last,
+ * which neither computes nor sends: ranks are given what those after them have left in their elements.
  */
 typedef struct lw_program {
     int64_t phases, sweeps, steps, batch;
@@ -117,6 +124,8 @@ typedef struct lw_program {
     const lw_message *messages;
     const lw_part *parts;
     int64_t pass_sweeps, pass_skew, opening_sweeps;
+    int64_t joined_sweeps, last_joined, closing_sweeps;
+    const lw_box *step_moves; /* a step; null where no ends move */
 } lw_program;
 
 /* Runs of bytes of an array that lie in a file, or in memory that stays: `count` of them along every one of `dims`
@@ -244,9 +253,6 @@ typedef struct lw_options {
     double grace_seconds;    /* for the other ranks to come to their end after this one has met an error of the loop */
     int64_t interrupts;  /* whether SIGINT ends a run in the process's main thread at once: LW_STOPPED, or LW_FAILED */
     const lw_disk *disk; /* null where all is in memory */
-    /* How many sweeps in a row are computed by one call of a module: of a program with one phase, one step a sweep, no
-     * messages and nothing on disk, whose module takes boxes of so many. 0 and 1: each by itself. */
-    int64_t sweeps_together;
 } lw_options;
 
 typedef enum lw_status { LW_DONE = 0, LW_TRAPPED = 1, LW_STOPPED = 2, LW_FAILED = 3 } lw_status;

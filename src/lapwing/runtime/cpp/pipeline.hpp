@@ -20,10 +20,9 @@ namespace lapwing {
 class Pipeline {
 public:
     Pipeline(const lw_program &program, const lw_module *modules, lw_tile *tiles, const Courier &courier,
-             Progress &progress, Storage &storage, Trace &trace, lw_progress report, double grace_seconds,
-             std::int64_t together)
+             Progress &progress, Storage &storage, Trace &trace, lw_progress report, double grace_seconds)
         : program_(program), modules_(modules), tiles_(tiles), courier_(courier), progress_(progress),
-          storage_(storage), trace_(trace), report_(report), grace_seconds_(grace_seconds), together_(together) {}
+          storage_(storage), trace_(trace), report_(report), grace_seconds_(grace_seconds) {}
 
     // slice_seconds is how long to compute between two polls; a dry run computes nothing.
     //
@@ -107,10 +106,9 @@ private:
         return LW_DONE;
     }
 
-    // Opening sweeps compute nothing, and of sweeps computed at once the first one computes all.
+    // Opening and closing sweeps compute nothing.
     bool is_computed_here(Position at) const {
-        const std::int64_t sweep = at.sweep - program_.opening_sweeps;
-        return sweep >= 0 && sweep % together_ == 0;
+        return at.sweep >= program_.opening_sweeps && at.sweep < program_.sweeps - program_.closing_sweeps;
     }
 
     int wait_for_disk(Position at) {
@@ -120,7 +118,11 @@ private:
     int compute(Position at, Slicer &slicer, bool dry) {
         lw_tile &tile = tiles_[at.phase];
         lw_box box = courier_.in_sweep(at.phase, program_.step_boxes[at.step], at.sweep);
-        if (together_ > 1) box.hi[0] = box.lo[0] + std::min(together_, program_.sweeps - at.sweep);
+        if (joins_sweeps()) {
+            const bool is_last = at.sweep + program_.closing_sweeps + 1 == program_.sweeps;
+            box.hi[0] = box.lo[0] + (is_last ? program_.last_joined : program_.joined_sweeps);
+            if (program_.step_moves != nullptr) tile.moves = program_.step_moves[at.step];
+        }
         const double begin = trace_.mark();
         double seconds = 0;
         bool goes_on = true;
@@ -134,7 +136,7 @@ private:
             goes_on = tile.trap == 0 && !stop_requested();
             return goes_on && !passes_on_ ? spent : Slicer::stop;
         };
-        if (together_ > 1) {
+        if (joins_sweeps()) {
             compute_slice(box); // sweeps depend on each other across the edges of slices
         } else {
             slicer.run(box, compute_slice);
@@ -151,6 +153,8 @@ private:
         }
         return goes_on ? LW_DONE : LW_STOPPED;
     }
+
+    bool joins_sweeps() const { return program_.joined_sweeps > 1; }
 
     bool stop_requested() {
         if (is_interrupted()) return true;
@@ -171,7 +175,6 @@ private:
     Trace &trace_;
     lw_progress report_;
     double grace_seconds_;
-    std::int64_t together_; // sweeps that a module computes at once
     std::int64_t done_ = 0; // steps
     double next_report_ = 0, trapped_at_ = 0, slept_ = 0;
     bool trapped_ = false;                                                  // here Python would raise

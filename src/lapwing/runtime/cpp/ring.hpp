@@ -59,10 +59,11 @@ public:
         return header_bytes + message(number).bytes * std::min(program_->batch, program_->sweeps - first);
     }
 
-    // How many messages there are in the run: old values of the last sweep are not needed.
+    // How many messages there are in the run: old values of the last sweep are not needed, and closing sweeps send
+    // none.
     std::int64_t count() const {
         if (program_->batch > 1) return (program_->sweeps + program_->batch - 1) / program_->batch * channel_->messages;
-        return Passes(*program_).count(channel_->pass_sweep, program_->sweeps - channel_->lag) * channel_->messages;
+        return Passes(*program_).count(channel_->pass_sweep, sending_sweeps()) * channel_->messages;
     }
 
     struct Numbers {
@@ -103,9 +104,12 @@ private:
     static constexpr std::int64_t line = 64;
     static std::int64_t round_up(std::int64_t bytes) { return (bytes + line - 1) / line * line; }
 
+    // In how many sweeps messages are sent.
+    std::int64_t sending_sweeps() const { return program_->sweeps - std::max(channel_->lag, program_->closing_sweeps); }
+
     Numbers of_step(std::int64_t sweep, std::int64_t step) const {
         const Passes passes(*program_);
-        if (sweep + channel_->lag >= program_->sweeps || passes.place_of(sweep) != channel_->pass_sweep) return {0, 0};
+        if (sweep >= sending_sweeps() || passes.place_of(sweep) != channel_->pass_sweep) return {0, 0};
         const std::int64_t base = passes.pass_of(sweep) / program_->batch * channel_->messages;
         const std::int64_t *before = &before_step_[static_cast<std::size_t>(step)];
         return {base + before[0], base + before[1]};

@@ -45,8 +45,7 @@ private:
         if (options.interrupts != 0 && report != nullptr && report(0, program.sweeps * program.steps) == LW_STOP) {
             return LW_STOPPED;
         }
-        Pipeline pipeline(program, modules, tiles, courier, progress, storage, trace, report, options.grace_seconds,
-                          std::max<std::int64_t>(1, options.sweeps_together));
+        Pipeline pipeline(program, modules, tiles, courier, progress, storage, trace, report, options.grace_seconds);
         const int status = pipeline.run(options.slice_seconds, options.dry != 0);
         trace.copy_to(kept);
         times = trace.times();

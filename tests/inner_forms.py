@@ -1,0 +1,26 @@
+"""Plans with another inner form of the tile than the one taken by rule."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+
+import lapwing as lw
+from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.planner.inner import joined_sweeps
+from lapwing.planner.plan import Plan
+from lapwing.tiling.inner import InnerForm, legal_forms
+from lapwing.tiling.skewing import skewed_dependences, skewed_nest
+
+
+def in_form(plan: Plan, bound: BoundNest, form: InnerForm) -> Plan:
+    """The plan with a form, and as many sweeps at once as that can do; bound: as the user wrote the nest."""
+    joined = joined_sweeps(skewed_nest(bound, plan.skew), form, plan.partition, plan.mapping, plan.tile)
+    return replace(plan, inner=replace(plan.inner, form=form), joined=1 if plan.streaming else joined)
+
+
+def in_any_form(plan: Plan, bound: BoundNest, nest: lw.Nest) -> Plan:
+    """The plan with a form that hangs on the nest's text alone, so that all its runs share a tile."""
+    forms = legal_forms(skewed_nest(bound, plan.skew), skewed_dependences(nest.dependences, plan.skew))
+    number = zlib.crc32(repr(nest.loops.body).encode())
+    return in_form(plan, bound, forms[number % len(forms)])
