@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.tiling.chains import chain_cycles, shortened
-from lapwing.tiling.inner import InnerForm, legal_forms, sweeps_to_join, usual_lanes
+from lapwing.tiling.inner import FEW_LANES, InnerForm, legal_forms, sweeps_to_join, usual_lanes
 from lapwing.tiling.transposed import planes_of, reason_against
 
 # With lanes a point takes one load and one store more, each from a row of its own: so many cycles, when all overlap.
@@ -90,6 +90,16 @@ def _stores_little(bound: BoundNest, form: InnerForm) -> bool:
     """Whether of all that a form with buffers writes only what other blocks of rows read is stored."""
     planes = planes_of(bound, form.order, form.coalesced)
     return planes is not None and all(plane.readers is not None for plane in planes.planes if plane.written)
+
+
+def choice_where_crowded(by_rule: InnerChoice, forms: Sequence[InnerForm], sweeps: int) -> InnerChoice:
+    """The form to take by rule where one rank has arrays whose rows are crowded: a few rows at a time where they lie, unless
+    sweeps are so many that copying the arrays into padded memory pays."""
+    taken = by_rule.form
+    if not taken.pads or sweeps >= FEWEST_JOINED:
+        return by_rule
+    form = next((f for f in forms if f.in_place and (f.order, f.lanes) == (taken.order, FEW_LANES)), taken)
+    return replace(by_rule, form=form, rule=f"{by_rule.rule}; a padded copy of crowded rows takes longer than it gains")
 
 
 def choice_by_measurement(by_rule: InnerChoice, seconds: Mapping[InnerForm, float]) -> InnerChoice:

@@ -55,7 +55,6 @@ class PreparedRun:
         tiled = skewed_nest(bound, plan.skew)
         library = tile_library(tiled, plan.inner.form, announce)
         block = bound.domain.box[bound.nest.sweep_depth :]
-        has_lanes = plan.inner.form.lanes > 1
         places: dict[str, LocalArray] = {}
         self._copies: dict[int, LocalArray | None] = {}  # by position; None where memory is taken for every run
         self._boxes: dict[int, Box] = {}
@@ -68,7 +67,7 @@ class PreparedRun:
             place = attach(array, values)
             written = array.name in bound.nest.written
             boxes = written_boxes(bound, array.name, block) if written else []
-            if place is None or (has_lanes and is_crowded(place)):
+            if place is None or (plan.inner.form.pads and is_crowded(place)):
                 place = allocate(array, needed_box(bound, array.name, block))
                 self._copies[position], self._boxes[position] = place, place.box
                 copied_bytes += place.values.nbytes

@@ -24,7 +24,7 @@ from lapwing.planner.choose import ROWS_TOGETHER, SHORTEST_RUN, Wishes, make_pla
 from lapwing.planner.costs import Placement
 from lapwing.planner.cuts import Cut
 from lapwing.planner.explain import chosen, reasons
-from lapwing.planner.inner import InnerChoice, choice_by_measurement, choice_by_rule
+from lapwing.planner.inner import InnerChoice, choice_by_measurement, choice_by_rule, choice_where_crowded
 from lapwing.planner.optimise import (
     Candidate,
     Problem,
@@ -38,6 +38,7 @@ from lapwing.planner.optimise import (
 from lapwing.planner.plan import Plan
 from lapwing.planner.rates import NEAR, EstimatedRates, KernelRates, ProbedRates, Rates, Sample, Shape, step_size
 from lapwing.planner.streaming import DiskRates, StreamingWishes, streaming_plan
+from lapwing.runtime.arrays.storage import crowded_arrays
 from lapwing.runtime.tuning import allowed_cpus
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.partition import Partition
@@ -252,7 +253,7 @@ class Decider:
         take as long as comparing, so that comparing never takes more than half of the time (the ski rental problem); what
         is remembered of them is looked up earlier.
         """
-        plan = make_plan(self.bound, self.dependences, self.ranks, wishes, partition)
+        plan = self._by_rules(wishes, partition)
         if plan.steps == 0 or self.bound.nest.is_sequential:
             return plan
         problem = Problem.of(plan, self.bound, self.machine, self.placement, wishes, partition)
@@ -263,6 +264,13 @@ class Decider:
         if self.ranks == 1 or seconds < WORTH_PLANNING_SECONDS:
             return replace(plan, inner=inner)
         return self._decision(wishes, partition, inner).plan
+
+    def _by_rules(self, wishes: Wishes, partition: Partition | None) -> Plan:
+        plan = make_plan(self.bound, self.dependences, self.ranks, wishes, partition)
+        if self.ranks > 1 or not crowded_arrays(self.bound.arrays, self.arguments):
+            return plan
+        sweeps = math.prod(high - low for low, high in self.bound.domain.box[: self.bound.nest.sweep_depth])
+        return replace(plan, inner=choice_where_crowded(plan.inner, self._form_prober.forms, sweeps))
 
     def streaming(self, wishes: Wishes, streaming: StreamingWishes, on_disk: Mapping[str, tuple[int, ...]]) -> Plan:
         """A plan for arrays on disk (``streaming_plan``)."""
@@ -303,7 +311,7 @@ class Decider:
 
     def decision(self, wishes: Wishes, partition: Partition | None = None) -> Decision:
         """The plan with what it was chosen from. partition: blocks that are given."""
-        plan = make_plan(self.bound, self.dependences, self.ranks, wishes, partition)
+        plan = self._by_rules(wishes, partition)
         if plan.steps == 0 or self.bound.nest.is_sequential:
             return Decision(plan)
         problem = Problem.of(plan, self.bound, self.machine, self.placement, wishes, partition)
