@@ -83,6 +83,7 @@ class PreparedRun:
         self.scalars: Any = self._workspace.scalars  # native, in the order of ``bound.parameters``
         if copied_bytes > KEPT_BYTES:
             self._copies = dict.fromkeys(self._copies)
+        self._addresses: Sequence[int] = ()  # of the arrays of the last run
         self._in_place = tuple(k for k in range(len(arrays)) if k not in self._copies)
         self._reductions = Reductions(bound)
         self._bare_run, self._times = self._runner.bare_run(self._runtime, self._options)
@@ -131,8 +132,10 @@ class PreparedRun:
 
     def _load(self, arrays: Sequence[Array], addresses: Sequence[int]) -> dict[int, LocalArray]:
         workspace = self._workspace
-        for position in self._in_place:
-            workspace.move(position, addresses[position])
+        if addresses != self._addresses:
+            for position in self._in_place:
+                workspace.move(position, addresses[position])
+            self._addresses = addresses
         places = {}
         for position, place in self._copies.items():
             if place is None:
