@@ -390,6 +390,7 @@ def test_plan_as_json() -> None:
         "notes": [],
         "grid": [2],
         "steps": 2,
+        "limit": None,
         "message_bytes": 160,
         "buffers": 2,
         "slice_seconds": 75e-6,

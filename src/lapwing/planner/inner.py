@@ -92,13 +92,13 @@ def _stores_little(bound: BoundNest, form: InnerForm) -> bool:
     return planes is not None and all(plane.readers is not None for plane in planes.planes if plane.written)
 
 
-def choice_where_crowded(by_rule: InnerChoice, forms: Sequence[InnerForm], sweeps: int) -> InnerChoice:
+def choice_where_crowded(by_rule: InnerChoice, sweeps: int) -> InnerChoice:
     """The form to take by rule where one rank has arrays whose rows are crowded: a few rows at a time where they lie, unless
     sweeps are so many that copying the arrays into padded memory pays."""
     taken = by_rule.form
     if not taken.pads or sweeps >= FEWEST_JOINED:
         return by_rule
-    form = next((f for f in forms if f.in_place and (f.order, f.lanes) == (taken.order, FEW_LANES)), taken)
+    form = InnerForm(taken.order, FEW_LANES, independent=True, in_place=True)  # legal with as many lanes as with any
     return replace(by_rule, form=form, rule=f"{by_rule.rule}; a padded copy of crowded rows takes longer than it gains")
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
+from lapwing.calibrate.core.kept import core_here
 from lapwing.calibrate.fingerprint import here
 from lapwing.calibrate.forms import FormProber
 from lapwing.calibrate.probing import Prober
@@ -38,9 +39,10 @@ from lapwing.planner.optimise import (
 from lapwing.planner.plan import Plan
 from lapwing.planner.rates import NEAR, EstimatedRates, KernelRates, ProbedRates, Rates, Sample, Shape, step_size
 from lapwing.planner.streaming import DiskRates, StreamingWishes, streaming_plan
+from lapwing.roofline.bounds import limit_of
 from lapwing.runtime.arrays.storage import crowded_arrays
 from lapwing.runtime.tuning import allowed_cpus
-from lapwing.tiling.inner import InnerForm
+from lapwing.tiling.inner import InnerForm, sweeps_to_join
 from lapwing.tiling.partition import Partition
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 from lapwing.tiling.transposed import TRANSPOSED_LANES
@@ -131,6 +133,9 @@ def decide(
     say("predicting the run")
     best = chosen(ranked)
     final = make_plan(bound, dependences, ranks, Wishes(best.engine, best.tile, cut=best.cut), partition)
+    if not isinstance(rates, EstimatedRates):
+        shape = Shape(problem.block(best.cut), best.cut.mapping, best.tile)
+        final = replace(final, tile_seconds=rates.seconds_per_point(shape))
     final = finished(replace(final, reasons=reasons(problem, ranked, rates)), problem, best, rates)
     return Decision(final, problem, tuple(ranked))
 
@@ -265,12 +270,26 @@ class Decider:
             return replace(plan, inner=inner)
         return self._decision(wishes, partition, inner).plan
 
+    def limited(self, plan: Plan) -> Plan:
+        """The plan with what its tile takes at least, by the ceilings of the machine's cores, measured if it is here."""
+        core = self.machine.core
+        if plan.steps == 0 or self.bound.nest.is_sequential or not (core or self.measures):
+            return plan
+        try:
+            core = core or core_here(say)
+        except BuildError:  # as in _measure
+            return plan
+        bound, form = self._tiled[0], plan.inner.form
+        joined = min(form.sweeps, sweeps_to_join(bound)) if plan.ranks == 1 else 1
+        measured = dict(plan.inner.measured).get(form, plan.tile_seconds)
+        return replace(plan, limit=limit_of(bound, form, core, plan.partition.widest, joined, measured))
+
     def _by_rules(self, wishes: Wishes, partition: Partition | None) -> Plan:
         plan = make_plan(self.bound, self.dependences, self.ranks, wishes, partition)
         if self.ranks > 1 or not crowded_arrays(self.bound.arrays, self.arguments):
             return plan
         sweeps = math.prod(high - low for low, high in self.bound.domain.box[: self.bound.nest.sweep_depth])
-        return replace(plan, inner=choice_where_crowded(plan.inner, self._form_prober.forms, sweeps))
+        return replace(plan, inner=choice_where_crowded(plan.inner, sweeps))
 
     def streaming(self, wishes: Wishes, streaming: StreamingWishes, on_disk: Mapping[str, tuple[int, ...]]) -> Plan:
         """A plan for arrays on disk (``streaming_plan``)."""
