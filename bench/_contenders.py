@@ -64,8 +64,7 @@ def contenders(nest: lw.Nest, bound: BoundNest, arguments: Arguments, announce: 
         _plain(usual_gcc(), USUAL_FLAGS, False, bound, _copied(arguments), announce),
     ]
     if has_clang():
-        name = f"clang {' '.join(USUAL_FLAGS[:-1])}"
-        found.append(_plain(name, USUAL_FLAGS, False, bound, _copied(arguments), announce, _clang()))
+        found.append(_plain(clang_name(), USUAL_FLAGS, False, bound, _copied(arguments), announce, _clang()))
     if has_numba():
         found.append(_called("numba", _jitted(nest), bound, _copied(arguments)))
     return found
@@ -73,6 +72,10 @@ def contenders(nest: lw.Nest, bound: BoundNest, arguments: Arguments, announce: 
 
 def has_clang() -> bool:
     return shutil.which("clang") is not None
+
+
+def clang_name() -> str:
+    return f"clang {' '.join(USUAL_FLAGS[:-1])}"
 
 
 def _clang() -> Compiler:

@@ -11,19 +11,24 @@ import argparse
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _contenders import TILE, Call, Contender, contenders, has_clang, has_numba, usual_gcc
+from _contenders import TILE, WHOLE_CALL, Call, Contender, clang_name, contenders, has_clang, has_numba, usual_gcc
 from _libraries import Library, libraries
 from _nests import KERNELS
-from _report import console, machine, say, show_machine, spread, summary, table, write_json
+from _report import compiler_name, console, machine, say, show_machine, spread, summary, table, write_json
 from rich.console import Console
 
+import lapwing as lw
 from lapwing.api.check import Reference, differences, make_reference
+from lapwing.calibrate.core.kept import core_here
 from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.roofline.bounds import Limit, limit_of
+from lapwing.tiling.inner import InnerForm, sweeps_to_join
+from lapwing.tiling.skewing import skewed_nest
 
 ROUNDS, QUICK_ROUNDS = 7, 2
 COPIED_BYTES = 1 << 29  # an array that caches do not hold; what copying it takes is the bandwidth that bounds are of
@@ -146,6 +151,7 @@ def measure(case: Case, rounds: int, bandwidth: float, quick: bool) -> dict[str,
     if not quick:
         settle(entrants[1])
     times = take_turns(entrants, rounds, case.calls)
+    limits = limits_of(problem.nest, bound, arguments)
     written = sum(arguments[name].nbytes for name in bound.nest.written)
     moved = sum(arguments[a.name].nbytes for a in bound.arrays) + written
     names = {library.name: library.note for library in others}
@@ -160,7 +166,10 @@ def measure(case: Case, rounds: int, bandwidth: float, quick: bool) -> dict[str,
         # Every sweep that goes through memory reads all arrays and writes some of them back.
         "memory_ns": 1e9 * moved / bandwidth / (points / case.sweeps),
         "notes": notes,
-        "figures": [{**figure(name, times, points, same), "note": names.get(name)} for name, same in identical.items()]
+        "figures": [
+            {**figure(name, times, points, same, limits.get(name)), "note": names.get(name)}
+            for name, same in identical.items()
+        ]
         + quoted(case),
     }
 
@@ -202,7 +211,22 @@ def turn(entrant: Contender, calls: int) -> dict[str, float]:
     return {name: statistics.median(seconds[name] for seconds in made) for name in made[0]}
 
 
-def figure(name: str, times: dict[str, list[float]], points: int, identical: bool) -> dict[str, Any]:
+def limits_of(nest: lw.Nest, bound: BoundNest, arguments: dict[str, Any]) -> dict[str, Limit]:
+    """What the core takes at least, by figure: in the inner form of the tile, and in the plain order of the compilers' loops."""
+    plan = nest.planned(bound, 1, 1, 1, arguments).plan
+    tiled, form, core = skewed_nest(bound, plan.skew), plan.inner.form, core_here(say)
+    extents = plan.partition.widest
+    own = limit_of(tiled, form, core, extents, min(form.sweeps, sweeps_to_join(tiled)))
+    in_order = tuple(range(len(extents)))
+    chained = any(d.vector[-1] and not any(d.vector[:-1]) for d in bound.analysis.dependences)
+    plain = limit_of(bound, InnerForm(in_order, 1, independent=not chained), core, extents)
+    loops = {name: plain for name in (f"{compiler_name()}, Lapwing's flags", usual_gcc(), clang_name(), "numba")}
+    return {TILE: own, WHOLE_CALL: own, **loops}
+
+
+def figure(
+    name: str, times: dict[str, list[float]], points: int, identical: bool, limit: Limit | None
+) -> dict[str, Any]:
     """Ratios are taken within each round: how much longer this took than Lapwing's tile, and gcc than this."""
     own, tile, gcc = times[name], times[TILE], times[usual_gcc()]
     return {
@@ -212,6 +236,7 @@ def figure(name: str, times: dict[str, list[float]], points: int, identical: boo
         "ns": summary([1e9 * s / points for s in own]),
         "over_tile": summary([s / t for s, t in zip(own, tile, strict=True)]),
         "gcc_over": summary([g / s for s, g in zip(own, gcc, strict=True)]),
+        "limit": None if limit is None else replace(limit, measured=statistics.median(own) / points).to_json(),
         "quoted": False,
     }
 
@@ -241,6 +266,9 @@ def show(document: dict[str, Any]) -> None:
     out.print(
         "this / tile: this line took so many times the time of Lapwing's tile. bits: those of the Python function?"
     )
+    out.print(
+        "core's bound: what a core's units take at least for a point in that order, and how much of that speed is reached."
+    )
     out.print("Medians and ranges over the rounds; ratios are of times in the same round.")
 
 
@@ -252,14 +280,15 @@ def show_case(out: Console, case: dict[str, Any], cache_bytes: int | None) -> No
     if case["size"] == STREAMING and cache_bytes and case["bytes"] < cache_bytes:
         out.print(f"(the last cache of this machine, {cache_bytes / 2**20:g} MiB, holds these arrays)")
     columns = ("ns a point", "gcc / this", "this / tile")
-    rows = table("", *columns, "bits", numbers=columns)
+    rows = table("", *columns, "core's bound", "bits", numbers=columns)
     for f in case["figures"]:
         if f["quoted"]:
             ns, gain = (f[name]["median"] for name in ("ns", "gcc_over"))
-            rows.add_row(f["name"], f"{ns:.2f}", f"{gain:.2f} on that machine", "–", "–")
+            rows.add_row(f["name"], f"{ns:.2f}", f"{gain:.2f} on that machine", "–", "–", "–")
         else:
             bits = f["note"] or ("same" if f["identical"] else "differ")
-            rows.add_row(f["name"], spread(f["ns"]), spread(f["gcc_over"]), spread(f["over_tile"]), bits)
+            ratios = spread(f["gcc_over"]), spread(f["over_tile"])
+            rows.add_row(f["name"], spread(f["ns"]), *ratios, limit_text(f["limit"]), bits)
     out.print(rows)
     if case["size"] == STREAMING:
         out.print(
@@ -267,6 +296,12 @@ def show_case(out: Console, case: dict[str, Any], cache_bytes: int | None) -> No
         )
     for note in case["notes"]:
         out.print(note, markup=False)
+
+
+def limit_text(limit: dict[str, Any] | None) -> str:
+    if limit is None:
+        return "–"
+    return f"{1e9 * limit['seconds_per_point']:.2f} {limit['by']}, {limit['reached']:.0%} reached"
 
 
 if __name__ == "__main__":

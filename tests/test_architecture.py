@@ -65,6 +65,7 @@ lapwing.overlap.languages.fortran
 lapwing.overlap.languages
 lapwing.overlap.dataflow
 lapwing.tiling
+lapwing.roofline
 lapwing.codegen.body
 lapwing.codegen
 lapwing.overlap.analysis.memory
@@ -81,6 +82,7 @@ lapwing.overlap.analysis
 lapwing.runtime.arrays
 lapwing.overlap.analysis.ranks
 lapwing.runtime
+lapwing.calibrate.core
 lapwing.calibrate
 lapwing.api.calls
 lapwing.api

@@ -49,7 +49,8 @@ def numbers(node: Any) -> Iterator[float]:
 
 
 @pytest.mark.parametrize(
-    "program", ["kernels", "literature", "forms", "alignment", "calls", "scaling", "many_sweeps", "overlap", "programs"]
+    "program",
+    ["kernels", "literature", "forms", "alignment", "small", "calls", "scaling", "many_sweeps", "overlap", "programs"],
 )
 def test_help(program: str) -> None:
     done = run(f"{program}.py", "--help")
@@ -133,6 +134,14 @@ def test_another_tree_has_to_be_one(tmp_path: Path) -> None:
     assert "holds no src/lapwing" in done.stderr
 
 
+@pytest.mark.long
+def test_small(tmp_path: Path) -> None:
+    document = quick("small.py", tmp_path, "--nest", "time_warping")
+    (case,) = document["cases"]
+    assert case["points"] == 319 * 319
+    assert all(math.isfinite(number) and number > 0 for number in numbers(case))
+
+
 def test_kernels(tmp_path: Path) -> None:
     document = quick("kernels.py", tmp_path, "--nest", "sor3d", "--nest", "smith_waterman")
     assert [(c["nest"], c["size"]) for c in document["cases"]] == [
@@ -145,6 +154,8 @@ def test_kernels(tmp_path: Path) -> None:
         assert len(measured) >= 4
         assert measured["Lapwing, tile"]["identical"]
         assert all(len(f["seconds"]) == case["rounds"] == 2 for f in measured.values())
+        limits = {name: f.pop("limit") for name, f in measured.items()}
+        assert all(limits[name]["seconds_per_point"] > 0 for name in list(measured)[:4])
         assert all(math.isfinite(n) and n > 0 for f in case["figures"] for n in numbers(f))
     assert document["machine"]["cpu"]
 

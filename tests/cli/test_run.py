@@ -642,6 +642,26 @@ def test_plan_explains_itself_without_mpi(folder: Path) -> None:
     assert {"flow", "anti"} == {cause["kind"] for cause in plan["causes"]}
 
 
+@needs_cc
+def test_plan_says_what_limits_the_tile(folder: Path) -> None:
+    """With what is reached where tiles can be measured; the bound alone where they cannot; nothing of cores that nobody knows."""
+    for variables, machine, shown, reached in (
+        ({}, (), True, True),
+        ({"LAPWING_CC": "false", "LAPWING_CACHE": str(folder / "empty")}, (), True, False),
+        ({}, ("--machine", "cluster-100gbit"), False, False),
+    ):
+        done = lapwing(folder, "plan", "smooth.py", *machine, "--json", "plan.json", variables=variables)
+        assert done.returncode == 0, done.stderr
+        line = next((line for line in done.stdout.splitlines() if line.startswith("  limited by   ")), "")
+        assert bool(re.search(r": bound [0-9.e-]+ ns a point", line)) is shown
+        assert bool(re.search(r", reached \d+%", line)) is reached
+        limit = json.loads((folder / "plan.json").read_text())["limit"]
+        assert (limit is not None) is shown
+        if shown:
+            assert limit["seconds_per_point"] == limit["bounds"][limit["by"]] == max(limit["bounds"].values()) > 0
+            assert (limit["measured_seconds_per_point"] is not None) is reached
+
+
 # -- refusals --------------------------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from made_cores import made_core
 
 from lapwing.errors import LapwingError, RefusedError
 from lapwing.machine import stored
@@ -50,6 +51,7 @@ def made_machine() -> Machine:
         copies=Copies(Quantity(1e-10), Quantity(2e-9), Quantity(5e-8)),
         seconds_per_operation={"add": Quantity(1e-9), "sqrt": Quantity(4e-9)},
         disk=Disk(line, line, line, line, line, "made up"),
+        core=made_core(window=70.0),
         kernels={"abc": kernel},
         known_nests={"sqrt3d": Quantity(4.41e-7)},
         noise=0.02,
@@ -188,6 +190,9 @@ _WRONG = {
     "slow-point": (_edit("kernels", "abc", "samples", 0, "seconds_per_point", value=3.0), "seconds_per_point: found 3.0"),
     "cores": (_edit("cores_a_node", value=0), "cores_a_node: found 0, expected cores of a node, a whole number"),
     "operation": (_edit("seconds_per_operation", "dance", value={}), "seconds_per_operation.dance is not known"),
+    "core": (_drop("core", "latency_seconds", "sqrt float64"), "core.latency_seconds.sqrt float64 is missing"),
+    "vectors": (_edit("core", "vector_bytes", value=0.5), "core.vector_bytes: found 0.5, expected bytes"),
+    "no-pair": (_edit("core", "read_seconds_per_byte", value=[[1, 2, 3]]), r"read_seconds_per_byte\[0\]: .*expected a size"),
     "list": (_edit("copies", value=[]), r"copies: found \[\], expected an object with"),
     "old-version": (_edit("version", value=99), "version: found 99, expected 1. Calibrate again"),
     "format": (_edit("format", value="cake"), "is no machine description"),

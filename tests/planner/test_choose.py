@@ -391,6 +391,7 @@ def test_plan_as_json() -> None:
         "grid": [2],
         "steps": 2,
         "joined": 1,
+        "limit": None,
         "message_bytes": 160,
         "buffers": 2,
         "slice_seconds": 75e-6,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from lapwing.machine.machine import Quantity
 from lapwing.planner.inner import InnerChoice, choice_by_measurement, choice_by_rule
 from lapwing.planner.rates import Shape
 from lapwing.runtime import alone
+from lapwing.runtime.arrays.storage import copied_as_it_lies
 from lapwing.tiling.inner import is_legal, legal_forms
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 
@@ -286,6 +288,90 @@ def test_forms_are_measured_on_the_real_tiles(tmp_path: Path, monkeypatch: pytes
     assert len(found) == 4
     assert all(0 < seconds < 1e-3 for seconds in found.values())
     assert np.array_equal(arguments["u"], before), "the user's arrays are left alone"
+
+
+# -- crowded rows ----------------------------------------------------------------------------------------------------
+
+
+def _crowded(sweeps: int) -> dict[str, Any]:
+    """Rows a power of two apart."""
+    return {"u": floats(70, 512), "sweeps": sweeps}
+
+
+@pytest.mark.parametrize("sweeps", [1, 9])
+def test_crowded_rows_are_worked_on_where_they_lie(
+    sweeps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All forms, whichever was found the fastest, have the bits of the plain loop; only padded ones have a copy."""
+    monkeypatch.setenv("LAPWING_CACHE", str(tmp_path))
+    arguments = _crowded(sweeps)
+    nest = in_tiles(gauss_seidel, arguments)
+    expected = arguments["u"].copy()
+    gauss_seidel.python(expected, sweeps)
+    bound = gauss_seidel.bind(arguments)
+    forms = FormProber(*nest, 1, is_alone=True, arguments=arguments).forms
+    assert [form.lanes for form in forms if form.in_place] == [4, 16, 64]
+    for form in forms:
+        plan = gauss_seidel.plan(**arguments)
+        plan = replace(plan, inner=replace(plan.inner, form=form))
+        u = arguments["u"].copy()
+        prepared = alone.PreparedRun(bound, plan, [u], None)
+        prepared.run([u], [u.ctypes.data])
+        assert np.array_equal(u, expected), form
+        assert bool(prepared._copies) == (form.lanes > 1 and not form.in_place)
+
+
+def test_forms_that_need_a_padded_copy_have_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAPWING_CACHE", str(tmp_path))
+    _counted(monkeypatch, fastest=4)
+    monkeypatch.setattr(forms_module, "padding_seconds", lambda bound, names, arguments: 1e-2 * len(names))
+    for sweeps in (1, 100):
+        arguments = _crowded(sweeps)
+        nest, shape = in_tiles(gauss_seidel, arguments), Shape((68, 510), 0, 68)
+        prober = FormProber(*nest, 1, is_alone=True, arguments=arguments)
+        measured = prober.measure(shape, 0.1)
+        padded = {form.lanes: s for form, s in measured.items() if form.pads}
+        in_place = {form.lanes: s for form, s in measured.items() if not form.pads}
+        for lanes, seconds in padded.items():
+            assert seconds == pytest.approx(in_place[lanes] + 1e-2 / (68 * 510 * sweeps))
+        again = FormProber(*nest, 1, is_alone=True, arguments=arguments).known(shape)
+        assert again == pytest.approx(measured)
+        # Another one, whose rows are not crowded, has fewer forms, and nothing was measured of it.
+        other = FormProber(*nest, 1, is_alone=True, arguments={"u": floats(70, 520), "sweeps": sweeps})
+        assert not any(form.in_place for form in other.forms)
+        assert other.known(shape) == {}
+
+
+def test_crowded_rows_are_probed_as_they_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAPWING_CACHE", str(tmp_path))
+    arguments = _crowded(1)
+    before = arguments["u"].copy()
+    strides: set[int] = set()
+
+    def noted(array: Any, values: Any, box: Any) -> Any:
+        local = copied_as_it_lies(array, values, box)
+        strides.update(local.values.strides)
+        assert np.array_equal(local.values, before[tuple(slice(*ends) for ends in box)])
+        return local
+
+    monkeypatch.setattr("lapwing.calibrate.tile.copied_as_it_lies", noted)
+    prober = FormProber(*in_tiles(gauss_seidel, arguments), 1, is_alone=True, arguments=arguments)
+    found = prober.measure(Shape((68, 510), 0, 68), 0.01)
+    assert strides == {512 * 8, 8}
+    assert len(found) == 7
+    assert np.array_equal(arguments["u"], before), "the user's arrays are left alone"
+
+
+def test_few_sweeps_over_crowded_rows_take_few_lanes_by_rule() -> None:
+    for sweeps, in_place in ((1, True), (3, True), (40, False)):
+        arguments = _crowded(sweeps)
+        bound = gauss_seidel.bind(arguments)
+        inner = gauss_seidel.using().planned(bound, 1, 1, 1, arguments).plan.inner
+        assert inner.form.in_place is in_place
+        assert inner.form.pads is not in_place
+        assert ("padded" in inner.rule) is in_place
+    arguments = {"u": floats(70, 520), "sweeps": 1}
+    assert not gauss_seidel.using().planned(gauss_seidel.bind(arguments), 1, 1, 1, arguments).plan.inner.form.in_place
 
 
 # -- conditions ------------------------------------------------------------------------------------------------------

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 from lapwing.calibrate import remembered
-from lapwing.calibrate.tile import Probe, kernel_key, probe_forms
+from lapwing.calibrate.tile import Probe, kernel_key, padding_seconds, probe_forms
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.planner.rates import Shape
+from lapwing.runtime.arrays.storage import crowded_arrays
 from lapwing.runtime.binding import native
 from lapwing.tiling.inner import InnerForm, legal_forms, sweeps_to_join
 
@@ -23,36 +24,57 @@ Seconds = Mapping[InnerForm, float]  # per point
 
 
 @dataclass(frozen=True)
+class Compared:
+    """What was measured of blocks of one shape: of every form, seconds a point of its tile; ``padding``: seconds for copying
+    crowded arrays into padded memory and back, once in a run."""
+
+    tiles: Seconds
+    padding: float = 0.0
+
+
+@dataclass(frozen=True)
 class FormProber:
-    """Compares the legal inner forms of one nest, in the coordinates that are cut into tiles.
+    """Compares the legal inner forms of one nest, in the coordinates that are cut into tiles. Seconds are those of a run for
+    each of its points.
 
     together: so many processes at the same time, as the ranks of a node will be at work, because they share its memory. joins:
-    whether several sweeps are done at once where the form can.
+    whether several sweeps are done at once where the form can. is_alone: whether one rank does all of the nest; it may then be
+    better off with crowded arrays as they are than with a padded copy.
     """
 
     bound: BoundNest
     dependences: tuple[Dependence, ...]
     together: int
     joins: bool = False
+    is_alone: bool = False
     arguments: Mapping[str, Any] | None = None
     announce: native.Announce = None
-    _remembered: dict[Shape, Seconds] = field(default_factory=dict)
+    _remembered: dict[Shape, Compared] = field(default_factory=dict)
 
     @cached_property
     def forms(self) -> tuple[InnerForm, ...]:
-        return legal_forms(self.bound, self.dependences)
+        forms = legal_forms(self.bound, self.dependences)
+        return (*forms, *(replace(form, in_place=True) for form in forms if self._crowded and form.pads))
+
+    @cached_property
+    def _crowded(self) -> tuple[str, ...]:
+        return crowded_arrays(self.bound.arrays, self.arguments or {}) if self.is_alone else ()
 
     def known(self, shape: Shape) -> Seconds:
         """What was measured for blocks of this shape; nothing where none were."""
         self._recall()
-        return next((s for known, s in self._remembered.items() if _alike(known, shape)), {})
+        return next((self._of_run(c) for known, c in self._remembered.items() if _alike(known, shape)), {})
 
     def nearest(self, shape: Shape) -> Seconds:
         """What was measured for blocks most like these; nothing where there were none."""
         self._recall()
         if not self._remembered:
             return {}
-        return self._remembered[min(self._remembered, key=lambda known: _distance(known, shape))]
+        return self._of_run(self._remembered[min(self._remembered, key=lambda known: _distance(known, shape))])
+
+    def _of_run(self, compared: Compared) -> Seconds:
+        padding = compared.padding / max(1, self.bound.domain.box_volume)
+        return {form: took + padding * form.pads for form, took in compared.tiles.items()}
 
     def measure(self, shape: Shape, budget_seconds: float) -> Seconds:
         """Measure tiles of this shape, building them apart. Raises BuildError where there is no compiler."""
@@ -73,10 +95,13 @@ class FormProber:
         with ThreadPoolExecutor(self.together) as pool:
             found = list(pool.map(alone, range(self.together)))
         seconds = {form: mean(one[k].seconds_per_point for one in found) for k, form in enumerate(self.forms)}
+        padding = (
+            padding_seconds(self.bound, self._crowded, self.arguments) if self._crowded and self.arguments else 0.0
+        )
         self._recall()
-        self._remembered[shape] = seconds
+        self._remembered[shape] = Compared(seconds, padding)
         self._write()
-        return seconds
+        return self._of_run(self._remembered[shape])
 
     @cached_property
     def _sweeps(self) -> int:
@@ -87,33 +112,37 @@ class FormProber:
     @cached_property
     def _path(self) -> Path:
         joined = f"-{self._sweeps}-sweeps" if self._sweeps > 1 else ""
-        return remembered.path_of(f"{kernel_key(self.bound, self.dependences)}-{self.together}{joined}-forms")
+        crowded = "-crowded" if self._crowded else ""
+        return remembered.path_of(f"{kernel_key(self.bound, self.dependences)}-{self.together}{joined}{crowded}-forms")
 
     def _recall(self) -> None:
         if self._remembered:
             return
         loops = len(self.bound.nest.space_loops)
         try:
-            found = ((shape, self._seconds(entry)) for shape, entry in remembered.read(self._path, loops))
-            self._remembered.update((shape, seconds) for shape, seconds in found if len(seconds) == len(self.forms))
+            found = ((shape, self._compared(entry)) for shape, entry in remembered.read(self._path, loops))
+            self._remembered.update((shape, known) for shape, known in found if len(known.tiles) == len(self.forms))
         except (ValueError, TypeError):  # a cache: whatever is wrong with it, measure again
             self._remembered.clear()
 
-    def _seconds(self, entry: remembered.Entry) -> Seconds:
+    def _compared(self, entry: remembered.Entry) -> Compared:
         """Of the forms that this version of Lapwing has."""
-        by_name = {(form.order, form.lanes, form.coalesced): form for form in self.forms}
-        of_name = {
-            (tuple(order), lanes, coalesced): remembered.seconds(took)
-            for order, lanes, coalesced, took in entry.get("forms", [])
-        }
-        return {by_name[name]: took for name, took in of_name.items() if name in by_name}
+        by_name = {_name(form): form for form in self.forms}
+        of_name = {(tuple(order), *name): remembered.seconds(took) for (order, *name), took in entry.get("forms", [])}
+        tiles = {by_name[name]: took for name, took in of_name.items() if name in by_name}
+        return Compared(tiles, remembered.seconds(entry.get("padding", 0.0)))
 
     def _write(self) -> None:
         entries = [
-            (shape, {"forms": [[form.order, form.lanes, form.coalesced, took] for form, took in seconds.items()]})
-            for shape, seconds in self._remembered.items()
+            (shape, {"forms": [[_name(form), took] for form, took in known.tiles.items()], "padding": known.padding})
+            for shape, known in self._remembered.items()
         ]
         remembered.write(self._path, entries)
+
+
+def _name(form: InnerForm) -> tuple[Any, ...]:
+    """What a form is known by where it is remembered."""
+    return form.order, form.lanes, form.coalesced, form.in_place
 
 
 def _alike(one: Shape, other: Shape) -> bool:

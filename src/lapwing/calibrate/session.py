@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from lapwing.calibrate.core.ceilings import measure_core
 from lapwing.calibrate.fingerprint import here
 from lapwing.calibrate.messages import SIZES, measure_links, step_overhead
 from lapwing.calibrate.networks import network_key, remember
@@ -25,6 +26,7 @@ from lapwing.calibrate.tiles import (
 )
 from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.function import NestFunction
+from lapwing.machine.core import Core
 from lapwing.machine.machine import Copies, Kernel, Link, Machine, Quantity
 from lapwing.planner.choose import Wishes
 from lapwing.runtime.binding import native
@@ -74,6 +76,7 @@ def measure_node(
         copies = replace(copies, shared_write_seconds_per_line=written, shared_read_seconds_per_line=read)
     enter("operations", _NOISE + _COPIES)
     operations = _together(comm, partial(measure_operations, _OPERATIONS * seconds))
+    core = _together(comm, partial(measure_core, announce))
     at = _NOISE + _COPIES + _OPERATIONS
     overhead = comm.bcast(step_overhead(rig) if rig is not None else None, root=0)
     kernels: dict[str, Kernel] = {}
@@ -87,7 +90,7 @@ def measure_node(
     if comm.Get_rank() != 0:
         return None
     worst = max(noise, key=lambda n: n.value)
-    machine = _machine(copies, operations, kernels, {"node": links}, worst.value)
+    machine = _machine(copies, operations, core, kernels, {"node": links}, worst.value)
     return NodeFigures(machine, tuple(filter(None, [worst.warning])))
 
 
@@ -143,6 +146,7 @@ def _together(comm: Any, action: Callable[[], Any]) -> Any:
 def _machine(
     copies: Copies,
     operations: Mapping[str, Quantity],
+    core: Core,
     kernels: Mapping[str, Kernel],
     links: Mapping[str, Mapping[str, Link]],
     noise: float,
@@ -156,6 +160,7 @@ def _machine(
         links=links,
         copies=copies,
         seconds_per_operation=operations,
+        core=core,
         kernels=kernels,
         noise=noise,
         created=time.strftime("%Y-%m-%d %H:%M:%S %z"),

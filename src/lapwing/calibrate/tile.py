@@ -22,14 +22,14 @@ from lapwing.calibrate.calls import COMPUTE, PACK, UNPACK, Call, CallTimer
 from lapwing.calibrate.statistics import median_quantity, typical
 from lapwing.codegen.tile import tile_source
 from lapwing.errors import RefusedError
-from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.binding.bound_nest import ArrayType, BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.machine.machine import Kernel, KernelSample, Quantity
 from lapwing.planner.geometry import Geometry
 from lapwing.planner.inner import choice_by_rule
 from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.arrays.parts import fill
-from lapwing.runtime.arrays.storage import LocalArray, allocate, storage_of
+from lapwing.runtime.arrays.storage import LocalArray, allocate, attach, copied_as_it_lies, needed_box, storage_of
 from lapwing.runtime.arrays.transfer import slices
 from lapwing.runtime.binding import native
 from lapwing.runtime.tuning import allowed_cpus
@@ -43,6 +43,7 @@ Box = tuple[Range, ...]
 
 _FEWEST_PASSES, _MOST_PASSES = 3, 25
 _MOST_STEPS = 400  # a pass: Python takes its time for each
+_COPIED_BYTES = 16 << 20  # of an array, to learn what copying all of it takes
 _FILL_BYTES_PER_SECOND = 1e9  # about what touching new pages takes
 _LARGEST_SHARE = 0.25  # of the memory that is free
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -144,8 +145,9 @@ def probe_forms(
     arguments: Mapping[str, Any] | None = None,
     announce: native.Announce = None,
 ) -> list[Probe]:
-    """Measure inner forms of one candidate on this process, in turns on the same arrays; otherwise as ``probe``. Forms that can
-    do several sweeps at once do ``most_sweeps`` or fewer."""
+    """Measure inner forms of one candidate on this process, in turns; otherwise as ``probe``. Forms in place have arrays with the
+    strides of the arguments, all others the same padded ones. Forms that can do several sweeps at once do ``most_sweeps`` or
+    fewer."""
     _check_not_empty(bound)
     block, mapping, tile = candidate
     _check_candidate(bound, block, mapping, tile)
@@ -157,8 +159,24 @@ def probe_forms(
     wanted = [candidate] * len(forms)
     block = _cut_to_domain(bound, block)
     sweeps = [min(form.sweeps, most_sweeps) for form in forms]
-    bench = _Bench(bound, libraries, block, wanted, arguments or {}, budget_seconds, False, announce, sweeps)
+    in_place = [form.in_place for form in forms]
+    bench = _Bench(bound, libraries, block, wanted, arguments or {}, budget_seconds, False, announce, sweeps, in_place)
     return bench.measure(0.0)
+
+
+def padding_seconds(bound: BoundNest, names: Sequence[str], arguments: Mapping[str, Any]) -> float:
+    """What one rank takes to copy arrays into padded memory, and those back that are written; of large ones a part is copied."""
+    return sum(_copy_seconds(bound.array(name), arguments[name]) * (1 + (name in bound.nest.written)) for name in names)
+
+
+def _copy_seconds(array: ArrayType, values: npt.NDArray[Any]) -> float:
+    rows = max(1, min(len(values), len(values) * _COPIED_BYTES // max(1, values.nbytes)))
+    part, seconds = values[:rows], []
+    for _ in range(_FEWEST_PASSES):
+        begin = time.perf_counter()
+        allocate(array, tuple((0, extent) for extent in part.shape)).values[...] = part
+        seconds.append(time.perf_counter() - begin)
+    return min(seconds) * len(values) / rows
 
 
 def measure_kernel(
@@ -202,7 +220,8 @@ def outer_cache_bytes() -> int:
 class _Bench:
     """Candidates of one block and mapping loop: its arrays, and the calls of every candidate's steps.
 
-    libraries: the tile of every candidate. sweeps: how many each computes at once.
+    libraries: the tile of every candidate. sweeps: how many each computes at once. in_place: whether its arrays lie as the
+    arguments do.
     """
 
     def __init__(
@@ -216,17 +235,24 @@ class _Bench:
         all_faces: bool,
         announce: native.Announce,
         sweeps: Sequence[int] | None = None,
+        in_place: Sequence[bool] | None = None,
     ) -> None:
         self.bound, self.budget_seconds = bound, budget_seconds
         extents = _shortened(bound, block, candidates[0][1], budget_seconds)
         cuts = _middle(bound, extents)
-        self.arrays = {a.name: _filled(bound, a.name, _block(bound, cuts), arguments) for a in bound.arrays}
+        sweeps, in_place = sweeps or [1] * len(candidates), in_place or [False] * len(candidates)
+        arrays = {
+            as_given: {a.name: _filled(bound, a.name, _block(bound, cuts), arguments, as_given) for a in bound.arrays}
+            for as_given in set(in_place)
+        }
         self.walks = [
-            _Walk(bound, block, cuts, mapping, tile, self.arrays, all_faces, most)
-            for (_, mapping, tile), most in zip(candidates, sweeps or [1] * len(candidates), strict=True)
+            _Walk(bound, block, cuts, mapping, tile, arrays[as_given], all_faces, most)
+            for (_, mapping, tile), most, as_given in zip(candidates, sweeps, in_place, strict=True)
         ]
-        of_library = {lib: CallTimer(bound, Workspace(bound, lib, self.arrays), announce) for lib in set(libraries)}
-        self.timers = [of_library[library] for library in libraries]
+        self.timers = [
+            CallTimer(bound, Workspace(bound, library, arrays[as_given]), announce)
+            for library, as_given in zip(libraries, in_place, strict=True)
+        ]
 
     def measure(self, slice_seconds: float) -> list[Probe]:
         """Passes of all candidates in turns: of the whole block, or of parts that follow each other round the block."""
@@ -477,10 +503,15 @@ def _block(bound: BoundNest, cuts: Sequence[Range]) -> Box:
     return tuple(in_direction(cut, loop.step) for cut, loop in zip(cuts, bound.nest.space_loops, strict=True))
 
 
-def _filled(bound: BoundNest, name: str, block: Box, arguments: Mapping[str, Any]) -> LocalArray:
-    array, storage = bound.array(name), storage_of(bound, name, block)
+def _filled(
+    bound: BoundNest, name: str, block: Box, arguments: Mapping[str, Any], as_given: bool = False
+) -> LocalArray:
+    """Elements of an array for a block, taken from the arguments or made up; as_given: with the strides of the argument."""
+    array, given = bound.array(name), arguments.get(name)
+    if as_given and isinstance(given, np.ndarray) and attach(array, given) is not None:
+        return copied_as_it_lies(array, given, needed_box(bound, name, block))
+    storage = storage_of(bound, name, block)
     local = allocate(array, storage.box, shear=storage.shear)
-    given = arguments.get(name)
     if isinstance(given, np.ndarray) and given.shape == array.shape and storage.shear is None:
         local.values[...] = given[slices(local.box)]
     elif isinstance(given, DistributedArray) and given.initial is not None:

@@ -95,7 +95,7 @@ def command(
         elif out_of_core:
             plan = spilled_plan(nest, decide, shapes)
         else:
-            plan = decide(nest.wishes())
+            plan = decide.limited(decide(nest.wishes()))
     finally:
         progress.close()
     document = {**plan.to_json(), "causes": [vars(dependence) for dependence in plan.dependences]}

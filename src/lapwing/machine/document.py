@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
 
 from lapwing.errors import RefusedError
+from lapwing.machine.core import ACCESSES, LATENCIES, THROUGHPUTS, Core, kinds
 from lapwing.machine.machine import (
     ANY_ENGINE,
     OPERATIONS,
@@ -68,6 +69,7 @@ def to_document(machine: Machine) -> dict[str, Any]:
             "strided_seconds_per_element": _quantity_document(machine.copies.strided_seconds_per_element),
         },
         "disk": None if machine.disk is None else _disk_document(machine.disk),
+        "core": None if machine.core is None else core_document(machine.core),
         "kernels": {key: _kernel_document(kernel) for key, kernel in sorted(machine.kernels.items())},
         "seconds_per_operation": _quantities_document(machine.seconds_per_operation),
         "known_nests_seconds_per_point": _quantities_document(machine.known_nests),
@@ -125,6 +127,19 @@ def _disk_document(disk: Disk) -> dict[str, Any]:
     return {**curves, "source": disk.source}
 
 
+def core_document(core: Core) -> dict[str, Any]:
+    """A core alone."""
+    by_kind = {f"{name}_seconds": getattr(core, name) for name in _CORE_KINDS}
+    sizes = {f"{name}_seconds_per_byte": getattr(core, name) for name in _CORE_SIZES}
+    return {
+        "cycle_seconds": _short(core.cycle),
+        "vector_bytes": core.vector_bytes,
+        "window_operations": _short(core.window),
+        **{key: {kind: _short(value) for kind, value in sorted(found.items())} for key, found in by_kind.items()},
+        **{key: [[size, _short(value)] for size, value in samples] for key, samples in sizes.items()},
+    }
+
+
 def _optional_document(quantity: Quantity | None) -> dict[str, Any] | None:
     return None if quantity is None else _quantity_document(quantity)
 
@@ -160,6 +175,11 @@ def _laid_out(value: Any, indent: str = "") -> str:
 
 # -- reading ---------------------------------------------------------------------------------------------------------
 
+_CORE_KINDS = {
+    "latency": kinds(LATENCIES),
+    **{width: [*kinds(THROUGHPUTS), *ACCESSES] for width in ("scalar", "vector")},
+}
+_CORE_SIZES = ("read", "update")
 _DISK_CURVES = ("read", "write", "both", "read_alone", "write_alone")
 
 
@@ -188,6 +208,11 @@ def from_document(document: Any, where: str) -> Machine:
 def links_from(document: Any, where: str) -> dict[str, dict[str, Link]]:
     """The links that links_document wrote. Raises RefusedError as from_text does."""
     return _links(_Entry(document, where, "links"))
+
+
+def core_from(document: Any, where: str) -> Core:
+    """The core that core_document wrote. Raises RefusedError as from_text does."""
+    return _core(_Entry(document, where, "core"))
 
 
 class _Entry:
@@ -270,7 +295,7 @@ def _machine(entry: _Entry) -> Machine:
             f"{entry.file}: version: found {version!r}, expected {VERSION}. Calibrate again with this Lapwing."
         )
     needed = ("format", "version", "name", "source", "cores_a_node", "links", "copies", "seconds_per_operation")
-    others = ("created", "fingerprint", "noise_relative", "disk", "kernels", "known_nests_seconds_per_point")
+    others = ("created", "fingerprint", "noise_relative", "disk", "core", "kernels", "known_nests_seconds_per_point")
     at = entry.entries(needed, others)
     return Machine(
         name=at["name"].text(),
@@ -279,6 +304,7 @@ def _machine(entry: _Entry) -> Machine:
         links=_links(at["links"]),
         copies=_copies(at["copies"]),
         disk=None if at["disk"].value is None else _disk(at["disk"]),
+        core=None if at["core"].value is None else _core(at["core"]),
         kernels={} if at["kernels"].value is None else _kernels(at["kernels"]),
         seconds_per_operation=_quantities(at["seconds_per_operation"], OPERATIONS, "kinds of operation"),
         known_nests=_quantities(at["known_nests_seconds_per_point"], None, "names of nests"),
@@ -332,6 +358,36 @@ def _disk(entry: _Entry) -> Disk:
     at = entry.entries(_DISK_CURVES, ("source",))
     curves = {name: _curve(at[name]) for name in _DISK_CURVES}
     return Disk(**curves, source="" if at["source"].value is None else at["source"].text())
+
+
+def _core(entry: _Entry) -> Core:
+    by_kind = {name: f"{name}_seconds" for name in _CORE_KINDS}
+    sizes = {name: f"{name}_seconds_per_byte" for name in _CORE_SIZES}
+    at = entry.entries(("cycle_seconds", "vector_bytes", "window_operations", *by_kind.values(), *sizes.values()))
+    latency, scalar, vector = (_core_kinds(at[key], _CORE_KINDS[name]) for name, key in by_kind.items())
+    read, update = (at[key].list(_core_sample, "sizes with seconds per byte") for key in sizes.values())
+    return Core(
+        cycle=at["cycle_seconds"].number(1e-12, _SLOWEST_POINT, "seconds"),
+        vector_bytes=at["vector_bytes"].count(1, 1 << 12, "bytes"),
+        window=at["window_operations"].number(0, 1e6, "operations"),
+        latency=latency,
+        scalar=scalar,
+        vector=vector,
+        read=read,
+        update=update,
+    )
+
+
+def _core_kinds(entry: _Entry, known: Sequence[str]) -> dict[str, float]:
+    found = entry.entries(known)
+    return {kind: at.number(0, _SLOWEST_POINT, "seconds") for kind, at in found.items()}
+
+
+def _core_sample(entry: _Entry) -> tuple[int, float]:
+    if not isinstance(entry.value, list) or len(entry.value) != 2:
+        entry.refuse("a size in bytes and seconds per byte")
+    size, seconds = (_Entry(value, entry.file, f"{entry.key}[{k}]") for k, value in enumerate(entry.value))
+    return size.count(1, 1 << 50, "bytes"), seconds.number(0, _SLOWEST_BYTE, "seconds per byte")
 
 
 def _kernels(entry: _Entry) -> dict[str, Kernel]:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lapwing.errors import RefusedError
+from lapwing.machine.core import Core
 
 VERSION = 1
 PLACES = ("node", "network")  # two ranks share a node's memory, or a network joins their nodes
@@ -210,8 +211,9 @@ class Machine:
     """A machine with its parameters. Every number says where it comes from.
 
     ``links``: by place (PLACES) and engine, ANY_ENGINE standing for those not named. ``kernels``: tiles measured here,
-    by key. ``seconds_per_operation``: for nests never measured here, by kind (OPERATIONS). ``known_nests``: published
-    seconds per point by the nest's name. ``noise``: relative spread of repeated measurements, 0 where nothing was measured.
+    by key. ``core``: what one of its cores takes at best (None: not known). ``seconds_per_operation``: for nests never measured
+    here, by kind (OPERATIONS). ``known_nests``: published seconds per point by the nest's name. ``noise``: relative spread of
+    repeated measurements, 0 where nothing was measured.
     """
 
     name: str
@@ -221,6 +223,7 @@ class Machine:
     copies: Copies
     seconds_per_operation: Mapping[str, Quantity]
     disk: Disk | None = None
+    core: Core | None = None
     kernels: Mapping[str, Kernel] = field(default_factory=dict)
     known_nests: Mapping[str, Quantity] = field(default_factory=dict)
     noise: float = 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.tiling.chains import chain_cycles, shortened
 from lapwing.tiling.faces import shifts_of
-from lapwing.tiling.inner import InnerForm, legal_forms, sweeps_to_join, usual_lanes
+from lapwing.tiling.inner import FEW_LANES, InnerForm, legal_forms, sweeps_to_join, usual_lanes
 from lapwing.tiling.partition import Partition
 from lapwing.tiling.transposed import planes_of, reason_against
 
@@ -124,6 +124,16 @@ def _stores_little(bound: BoundNest, form: InnerForm) -> bool:
     """Whether of all that a form with buffers writes only what other blocks of rows read is stored."""
     planes = planes_of(bound, form.order, form.coalesced)
     return planes is not None and all(plane.readers is not None for plane in planes.planes if plane.written)
+
+
+def choice_where_crowded(by_rule: InnerChoice, sweeps: int) -> InnerChoice:
+    """The form to take by rule where one rank has arrays whose rows are crowded: a few rows at a time where they lie, unless
+    sweeps are so many that copying the arrays into padded memory pays."""
+    taken = by_rule.form
+    if not taken.pads or sweeps >= FEWEST_JOINED:
+        return by_rule
+    form = InnerForm(taken.order, FEW_LANES, independent=True, in_place=True)  # legal with as many lanes as with any
+    return replace(by_rule, form=form, rule=f"{by_rule.rule}; a padded copy of crowded rows takes longer than it gains")
 
 
 def choice_by_measurement(by_rule: InnerChoice, seconds: Mapping[InnerForm, float]) -> InnerChoice:

@@ -13,6 +13,7 @@ from lapwing.loopnest.ir import WHOLE
 from lapwing.loopnest.skew import Skew
 from lapwing.planner.inner import InnerChoice
 from lapwing.planner.prediction import Prediction
+from lapwing.roofline.bounds import Limit
 from lapwing.schedule.disk_ring import DiskPipeline
 from lapwing.schedule.pipeline import ENGINES as ENGINES
 from lapwing.schedule.pipeline import Engine, Pipeline
@@ -73,7 +74,8 @@ class Plan:
     what in the nest's text costs much time. ``joined`` sweeps are done at once, step by step. ``idle`` ranks more than these have
     nothing to do. ``buffers`` messages of a channel may be in flight at once, and an engine that polls does so every
     ``slice_seconds``. ``prediction``, and the ``pipeline`` whose exact timeline it comes from, are None where nothing is known of
-    the machine. ``streaming`` is None where all is in memory.
+    the machine. ``streaming`` is None where all is in memory. ``tile_seconds`` were measured of the tile for
+    a point, and ``limit`` is what that takes at least; None where it is not known.
 
     Where the nest is skewed, ``extents``, ``mapping``, ``tile`` and ``partition`` are in skewed coordinates; ``dependences``
     are as in the user's loops.
@@ -100,6 +102,8 @@ class Plan:
     slice_seconds: float = SLICE_SECONDS
     streaming: Streaming | None = None
     prediction: Prediction | None = None
+    tile_seconds: float | None = None
+    limit: Limit | None = None
     pipeline: Pipeline | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -148,6 +152,7 @@ class Plan:
             "steps": self.steps,
             "joined": self.joined,
             "inner": self.inner.to_json(self.space_loops),
+            "limit": None if self.limit is None else self.limit.to_json(),
             "message_bytes": self.message_bytes,
             "buffers": self.buffers,
             "slice_seconds": self.slice_seconds,
@@ -179,6 +184,8 @@ class Plan:
             lines.append(f"  sweeps       {', '.join(self.sweep_loops)}, in order{exchanged}{self._joined_text()}")
         lines.append(f"  pipelined    {self.mapping_loop}, {self._tiles_text()}")
         lines.append(f"  inner form   {self.inner.describe(self.space_loops)}")
+        if self.limit is not None:
+            lines.append(f"  limited by   {self.limit}")
         lines.append(f"  grid         {self._grid_text()}")
         if self.message_bytes:
             lines.append(f"  messages     about {self.message_bytes} bytes a step from one rank to the next")

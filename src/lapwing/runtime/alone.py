@@ -54,7 +54,6 @@ class PreparedRun:
         tiled = skewed_nest(bound, plan.skew)
         library = tile_library(tiled, plan.inner.form, announce)
         block = bound.domain.box[bound.nest.sweep_depth :]
-        has_lanes = plan.inner.form.lanes > 1
         places: dict[str, LocalArray] = {}
         self._copies: dict[int, LocalArray | None] = {}  # by position; None where memory is taken for every run
         self._boxes: dict[int, Box] = {}
@@ -67,7 +66,7 @@ class PreparedRun:
             place = attach(array, values)
             written = array.name in bound.nest.written
             boxes = written_boxes(bound, array.name, block) if written else []
-            if place is None or (has_lanes and is_crowded(place)):
+            if place is None or (plan.inner.form.pads and is_crowded(place)):
                 place = allocate(array, needed_box(bound, array.name, block))
                 self._copies[position], self._boxes[position] = place, place.box
                 copied_bytes += place.values.nbytes
@@ -83,6 +82,7 @@ class PreparedRun:
         self.scalars: Any = self._workspace.scalars  # native, in the order of ``bound.parameters``
         if copied_bytes > KEPT_BYTES:
             self._copies = dict.fromkeys(self._copies)
+        self._addresses: Sequence[int] = ()  # of the arrays of the last run
         self._in_place = tuple(k for k in range(len(arrays)) if k not in self._copies)
         self._reductions = Reductions(bound)
         self._bare_run, self._times = self._runner.bare_run(self._runtime, self._options)
@@ -131,8 +131,10 @@ class PreparedRun:
 
     def _load(self, arrays: Sequence[Array], addresses: Sequence[int]) -> dict[int, LocalArray]:
         workspace = self._workspace
-        for position in self._in_place:
-            workspace.move(position, addresses[position])
+        if addresses != self._addresses:
+            for position in self._in_place:
+                workspace.move(position, addresses[position])
+            self._addresses = addresses
         places = {}
         for position, place in self._copies.items():
             if place is None:

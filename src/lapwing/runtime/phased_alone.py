@@ -37,7 +37,7 @@ class PreparedPhases:
         self.plan = plan
         self._runtime = native.serial_runtime(announce)
         may_raise = any(bound.body.traps for bound in phased.phases)
-        has_lanes = any(form.lanes > 1 for form in plan.forms)
+        pads = any(form.pads for form in plan.forms)
         places: dict[str, LocalArray] = {}
         self._copies: dict[str, LocalArray | None] = {}  # None where memory is taken for every run
         self._boxes: dict[str, Box] = {}
@@ -47,7 +47,7 @@ class PreparedPhases:
         for array in phased.arrays:
             place, written = attach(array, arrays[array.name]), array.name in phased.written
             boxes = faces.written_boxes(array.name, 0) if written else []
-            if place is None or (has_lanes and is_crowded(place)):
+            if place is None or (pads and is_crowded(place)):
                 place = allocate(array, faces.needed_box(array.name, 0))
                 self._copies[array.name], self._boxes[array.name] = place, place.box
                 copied_bytes += place.values.nbytes

@@ -47,8 +47,10 @@ class Workspace:
 
     def reset(self) -> None:
         """Reductions start anew: max and min at the value before the loops, sums at zero."""
-        self.words[:] = self._start
-        self.tile.trap = 0
+        if self.bound.body.accumulators:
+            self.words[:] = self._start
+        if self.bound.body.traps:
+            self.tile.trap = 0
 
     def move(self, position: int, origin: int) -> None:
         """Let an array of the same layout take the place of one: ``origin`` is where its element (0, …, 0) would be."""

@@ -71,10 +71,10 @@ class _Chain:
         if node in self._known:
             return self._known[node]
         if isinstance(node, t.Load):
-            behind = (_distance(node, target, self._loop) * self._step for target in self._stores)
+            behind = (distance_behind(node, target, self._loop) * self._step for target in self._stores)
             return 0 if any(distance > 0 for distance in behind) else _NOT_CHAINED
         deepest = max(map(self.cycles, t.children(node)), default=_NOT_CHAINED)
-        return deepest + _cycles(node) if deepest >= 0 else _NOT_CHAINED
+        return deepest + latency_cycles(node) if deepest >= 0 else _NOT_CHAINED
 
 
 def _reordered(node: t.Typed, chain: _Chain) -> t.Typed:
@@ -106,7 +106,7 @@ def _folded(of: t.Operation, first: t.Typed, others: Sequence[t.Typed]) -> t.Typ
     return first
 
 
-def _distance(load: t.Load, target: t.Load, loop: str) -> int:
+def distance_behind(load: t.Load, target: t.Load, loop: str) -> int:
     """How far along a loop an element lies behind the one that is written; 0 where it differs in other ways."""
     if load.array != target.array:
         return 0
@@ -121,7 +121,8 @@ def _distance(load: t.Load, target: t.Load, loop: str) -> int:
     return found
 
 
-def _cycles(node: t.Typed) -> int:
+def latency_cycles(node: t.Typed) -> int:
+    """From its operands to its result, of an operation alone."""
     match node:
         case t.Convert(operand=operand):
             mixed = is_inexact(operand.dtype) != is_inexact(node.dtype)

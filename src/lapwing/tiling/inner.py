@@ -33,7 +33,9 @@ class InnerForm:
     behind the row above; 1 is the plain loop. ``independent``: whether no dependence joins iterations of the innermost
     loop, which with lanes are those of one step. ``transposed``: whether what a step needs of many rows is copied into buffers
     in which it lies side by side (``tiling.transposed``); ``sweeps``: how many in a row then share what is copied, where one rank
-    does all of the nest. ``coalesced``: whether the rows of a lane in all planes of the third loop from the inside are one."""
+    does all of the nest. ``coalesced``: whether the rows of a lane in all planes of the third loop from the inside are one.
+    ``in_place``: whether one rank works on arrays where they lie although their rows are crowded (``runtime.arrays.storage``);
+    else it copies those into padded memory first."""
 
     order: tuple[int, ...]
     lanes: int
@@ -41,12 +43,20 @@ class InnerForm:
     transposed: bool = False
     sweeps: int = 1
     coalesced: bool = False
+    in_place: bool = False
+
+    @property
+    def pads(self) -> bool:
+        """Whether one rank copies arrays whose rows are crowded into padded memory."""
+        return self.lanes > 1 and not self.in_place
 
     def describe(self, loops: Sequence[str]) -> str:
         """In words; ``loops`` are the names of the space loops."""
         name = "plain" if self.lanes == 1 else f"lanes of {self.lanes}{', transposed' if self.transposed else ''}"
         if self.coalesced:
             name += f", {loops[self.order[-3]]} coalesced"
+        if self.in_place:
+            name += ", rows where they lie"
         return name if self.order == tuple(range(len(self.order))) else f"{name} along {loops[self.order[-1]]}"
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
+from lapwing.calibrate.core.kept import core_here
 from lapwing.calibrate.fingerprint import here
 from lapwing.calibrate.forms import FormProber
 from lapwing.calibrate.probing import Prober
@@ -24,7 +25,7 @@ from lapwing.planner.choose import ROWS_TOGETHER, SHORTEST_RUN, Wishes, make_pla
 from lapwing.planner.costs import Placement
 from lapwing.planner.cuts import Cut
 from lapwing.planner.explain import chosen, reasons
-from lapwing.planner.inner import InnerChoice, choice_by_measurement, choice_by_rule
+from lapwing.planner.inner import InnerChoice, choice_by_measurement, choice_by_rule, choice_where_crowded
 from lapwing.planner.optimise import (
     Candidate,
     Problem,
@@ -38,8 +39,10 @@ from lapwing.planner.optimise import (
 from lapwing.planner.plan import Plan
 from lapwing.planner.rates import NEAR, EstimatedRates, KernelRates, ProbedRates, Rates, Sample, Shape, step_size
 from lapwing.planner.streaming import DiskRates, StreamingWishes, streaming_plan
+from lapwing.roofline.bounds import limit_of
+from lapwing.runtime.arrays.storage import crowded_arrays
 from lapwing.runtime.tuning import allowed_cpus
-from lapwing.tiling.inner import InnerForm
+from lapwing.tiling.inner import InnerForm, sweeps_to_join
 from lapwing.tiling.partition import Partition
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 from lapwing.tiling.transposed import TRANSPOSED_LANES
@@ -134,6 +137,9 @@ def decide(
     final = make_plan(
         bound, dependences, ranks, Wishes(best.engine, best.tile, cut=best.cut), partition, inner=plan.inner
     )
+    if not isinstance(rates, EstimatedRates):
+        shape = Shape(problem.block(best.cut), best.cut.mapping, best.tile)
+        final = replace(final, tile_seconds=rates.seconds_per_point(shape))
     final = finished(replace(final, reasons=reasons(problem, ranked, rates)), problem, best, rates)
     return Decision(final, problem, tuple(ranked))
 
@@ -256,7 +262,7 @@ class Decider:
         take as long as comparing, so that comparing never takes more than half of the time (the ski rental problem); what
         is remembered of them is looked up earlier.
         """
-        plan = make_plan(self.bound, self.dependences, self.ranks, wishes, partition)
+        plan = self._by_rules(wishes, partition)
         if plan.steps == 0 or self.bound.nest.is_sequential:
             return plan
         problem = Problem.of(plan, self.bound, self.machine, self.placement, wishes, partition)
@@ -267,6 +273,27 @@ class Decider:
         if self.ranks == 1 or seconds < WORTH_PLANNING_SECONDS:
             return make_plan(self.bound, self.dependences, self.ranks, wishes, partition, inner=inner)
         return self._decision(wishes, partition, inner).plan
+
+    def limited(self, plan: Plan) -> Plan:
+        """The plan with what its tile takes at least, by the ceilings of the machine's cores, measured if it is here."""
+        core = self.machine.core
+        if plan.steps == 0 or self.bound.nest.is_sequential or not (core or self.measures):
+            return plan
+        try:
+            core = core or core_here(say)
+        except BuildError:  # as in _measure
+            return plan
+        bound, form = self._tiled[0], plan.inner.form
+        joined = min(form.sweeps, sweeps_to_join(bound)) if plan.ranks == 1 else plan.joined
+        measured = dict(plan.inner.measured).get(form, plan.tile_seconds)
+        return replace(plan, limit=limit_of(bound, form, core, plan.partition.widest, joined, measured))
+
+    def _by_rules(self, wishes: Wishes, partition: Partition | None) -> Plan:
+        plan = make_plan(self.bound, self.dependences, self.ranks, wishes, partition)
+        if self.ranks > 1 or not crowded_arrays(self.bound.arrays, self.arguments):
+            return plan
+        sweeps = math.prod(high - low for low, high in self.bound.domain.box[: self.bound.nest.sweep_depth])
+        return replace(plan, inner=choice_where_crowded(plan.inner, sweeps))
 
     def streaming(self, wishes: Wishes, streaming: StreamingWishes, on_disk: Mapping[str, tuple[int, ...]]) -> Plan:
         """A plan for arrays on disk (``streaming_plan``)."""
@@ -307,7 +334,7 @@ class Decider:
 
     def decision(self, wishes: Wishes, partition: Partition | None = None) -> Decision:
         """The plan with what it was chosen from. partition: blocks that are given."""
-        plan = make_plan(self.bound, self.dependences, self.ranks, wishes, partition)
+        plan = self._by_rules(wishes, partition)
         if plan.steps == 0 or self.bound.nest.is_sequential:
             return Decision(plan)
         problem = Problem.of(plan, self.bound, self.machine, self.placement, wishes, partition)
@@ -373,7 +400,9 @@ class Decider:
 
     def _form_prober(self, joins: bool) -> FormProber:
         if joins not in self._form_probers:
-            self._form_probers[joins] = FormProber(*self._tiled, self._together, joins, self.arguments, say)
+            self._form_probers[joins] = FormProber(
+                *self._tiled, self._together, joins, self.ranks == 1, self.arguments, say
+            )
         return self._form_probers[joins]
 
     @cached_property

@@ -69,8 +69,10 @@ class PlannedNest(NestFunction):
         Raises RefusedError as ``plan`` does.
         """
         from lapwing.api.calls.decide import Decider, PlannedCalls
+        from lapwing.runtime.arrays.storage import crowded_arrays
 
-        key: Any = (bound, ranks, ranks_a_node, ranks_on_cores, self.wishes(), partition)
+        crowded = crowded_arrays(bound.arrays, arguments)
+        key: Any = (bound, ranks, ranks_a_node, ranks_on_cores, self.wishes(), partition, crowded)
         try:
             known = self._planned.get(key)
         except TypeError:  # a choice that cannot be hashed: planning says what is wrong with it

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -122,6 +122,15 @@ def attach(array: ArrayType, values: npt.NDArray[Any]) -> LocalArray | None:
     return LocalArray(array, tuple((0, n) for n in array.shape), values)
 
 
+def copied_as_it_lies(array: ArrayType, values: npt.NDArray[Any], box: Box) -> LocalArray:
+    """A box of an array that can be attached, in memory of its own with the same strides."""
+    part = values[tuple(slice(low, high) for low, high in box)]
+    size = array.itemsize + sum(stride * (extent - 1) for stride, extent in zip(part.strides, part.shape, strict=True))
+    copy = np.ndarray(part.shape, array.dtype, np.empty(size, np.uint8), strides=part.strides)
+    copy[...] = part
+    return LocalArray(array, box, copy)
+
+
 def is_crowded(local: LocalArray) -> bool:
     """Whether the points of one step of a tile with lanes, one a row, share so few cache sets that they evict each other.
 
@@ -130,6 +139,18 @@ def is_crowded(local: LocalArray) -> bool:
     rows = 16
     apart = [stride - local.array.itemsize for stride in local.values.strides[:-1]]
     return any(len({row * bytes_ // _LINE % _SETS for row in range(rows)}) < rows // 2 for bytes_ in apart)
+
+
+def crowded_arrays(arrays: Sequence[ArrayType], arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of those that a tile with lanes is better off with a padded copy of, by ``is_crowded``."""
+    return tuple(array.name for array in arrays if _lies_crowded(array, arguments.get(array.name)))
+
+
+def _lies_crowded(array: ArrayType, values: Any) -> bool:
+    if not isinstance(values, np.ndarray) or values.shape != array.shape:
+        return False
+    place = attach(array, values)
+    return place is not None and is_crowded(place)
 
 
 def padded_strides(sides: Sequence[int], itemsize: int) -> tuple[int, ...]:

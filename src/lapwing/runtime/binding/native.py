@@ -31,7 +31,7 @@ TILE_FLAGS = (
     "-fno-tree-loop-distribution", "-lm",
 )  # fmt: skip
 # Of tiles with buffers of transposed elements, which keep the whole width of vectors busy.
-_WIDE_FLAGS = ("-mprefer-vector-width=512",) if platform.machine() == "x86_64" else ()
+WIDE_FLAGS = ("-mprefer-vector-width=512",) if platform.machine() == "x86_64" else ()
 RUNTIME_FLAGS = ("-std=c++20", "-O2")
 
 SOURCES = Path(__file__).parents[1] / "cpp"  # what the runtime is built from
@@ -249,7 +249,7 @@ def _built_exactly(name: str, what: str, source: str, announce: Announce) -> tup
     """A library of generated code, with the flags that it was built with."""
     file = f"{name}.c"
     headers, compiler = headers_of(source), find_c_compiler()
-    wide = _WIDE_FLAGS if '"transposed.h"' in source else ()
+    wide = WIDE_FLAGS if '"transposed.h"' in source else ()
     for more in flags_to_try(source):
         flags = compiler.spelled((*TILE_FLAGS, *wide, *more))
         path = build_shared_library(

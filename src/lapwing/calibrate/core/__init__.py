@@ -1,0 +1,1 @@
+"""What one core takes at best, measured."""

@@ -1,0 +1,1 @@
+"""What limits a tile: a roofline with ceilings inside the core."""
