@@ -213,6 +213,7 @@ class ModuleWriter(StatementWriter):
             strides = [self.stride(array.name, axis) for axis in range(len(array.shape) - 1)]
             found += [(f"int64_t {stride}", stride) for stride in strides if mentions(body, stride)]
         found += [(declared, name) for declared, name in self.buffer_parameters() if mentions(body, name)]
+        found += self.local_parameters()
         for parameter in self.scalar_names():
             name = self.scalar(parameter)
             if mentions(body, name):
@@ -221,10 +222,12 @@ class ModuleWriter(StatementWriter):
             if mentions(body, name):
                 found.append((f"{C_TYPES[node.dtype]} {name}", name))
         for accumulator in self.bound.body.accumulators:
+            name = self.accumulator(accumulator.name)
+            if not mentions(body, name):
+                continue
             if accumulator.exact_sum:
                 found += self.sum_parameters(accumulator)
             else:
-                name = self.accumulator(accumulator.name)
                 found.append((f"{C_TYPES[accumulator.dtype]} *{name}", f"&{name}"))
         if mentions(body, "trap"):
             found.append(("int64_t *trap", "&trap"))
@@ -237,6 +240,10 @@ class ModuleWriter(StatementWriter):
         """Of an exact sum, as parameters of the loop body's function and as arguments of its call."""
         name, (terms, count) = self.accumulator(accumulator.name), self.terms_names(accumulator)
         return [(f"int64_t *{name}", name), (f"double *{terms}", terms), (f"int64_t *{count}", f"&{count}")]
+
+    def local_parameters(self) -> list[tuple[str, str]]:
+        """Of locals that are set before, or read after, what is written: parameters of its function and arguments of the call."""
+        return []
 
     def buffer_parameters(self) -> list[tuple[str, str]]:
         """Of what the loop body uses besides arrays: parameters of its function and arguments of the call."""

@@ -18,7 +18,8 @@ from dataclasses import fields, replace
 from functools import cached_property
 
 from lapwing.affine.scanning import LoopBounds
-from lapwing.codegen.body.expression import C_TYPES
+from lapwing.codegen.body.distribution import Part, distributed
+from lapwing.codegen.body.expression import C_TYPES, strip_arguments, strip_call
 from lapwing.codegen.body.if_conversion import without_branches
 from lapwing.codegen.body.names import PairNames
 from lapwing.codegen.body.text import Lines, indented, mentions, plus, wrapped
@@ -45,6 +46,8 @@ class TileWriter(FaceWriter):
             body = without_branches(body)
         super().__init__(replace(bound, body=body), faces)
         self.form, self.lanes = form, form.lanes
+        self._parts = distributed(body) if form.lanes == 1 and form.independent else ()
+        self._part: Part | None = None  # that is written, where it is not the whole body
 
     @property
     def joins_sweeps(self) -> bool:
@@ -53,14 +56,18 @@ class TileWriter(FaceWriter):
 
     def headers(self) -> Iterator[str]:
         """Includes of what this tile takes besides."""
-        yield from ()
+        if self._parts:
+            yield '#include "strips.h"'
 
     def source(self) -> str:
-        lines = [*self.heading("One tile."), *self.headers(), "", *self.invariant_functions(), *self.point_function()]
-        if self._wraps:
-            with self._where_nothing_wraps():
-                lines += ["", *self.point_function()]
-        lines += ["", *self._compute(), "", *self.face_functions()]
+        lines = [*self.heading("One tile."), *self.headers(), "", *self.invariant_functions()]
+        if self._wraps or not self._parts:
+            lines += [*self.point_function(), ""]
+        with self._where_nothing_wraps():
+            for part in self._parts or ((None,) if self._wraps else ()):
+                with self._only(part):
+                    lines += [*self.point_function(), ""]
+        lines += [*self._compute(), "", *self.face_functions()]
         return "\n".join(lines) + "\n"
 
     def _compute(self) -> Iterator[str]:
@@ -74,7 +81,7 @@ class TileWriter(FaceWriter):
         # Where nothing else raises, arrays are worked on where they lie, and an error must find them as they were.
         leave = ["if (trap != 0) {", "    tile->trap = trap;", "    return;", "}"]
         early = leave if self.bound.body.traps and raises_alike(self.bound.body) else []
-        for line in indented([*declared, *invariants, *early, *lines.texts, *self.write_back()]):
+        for line in indented([*declared, *invariants, *early, *self._strips(), *lines.texts, *self.write_back()]):
             yield from wrapped(line)
         yield "}"
 
@@ -92,9 +99,7 @@ class TileWriter(FaceWriter):
             if self._wraps:
                 self._split_loop(lines, innermost, call, pragma)
             else:
-                self.open_loop(lines, innermost, pragma)
-                lines.add(call)
-                lines.close()
+                self._innermost_loop(lines, innermost, pragma)
             if self.form.independent and outer:
                 lines.add(IN_ORDER)
         lines.close_all()
@@ -103,6 +108,82 @@ class TileWriter(FaceWriter):
         """The loops around the innermost one, or around the pair of lanes."""
         order = [self.nest.sweep_depth + k for k in self.form.order]
         return order[: -2 if self.lanes > 1 else -1]
+
+    def _innermost_loop(self, lines: Lines, k: int, pragma: str) -> None:
+        bounds = self.loop_bounds(k)
+        self._plain_loop(lines, k, bounds.low, self.loop_end(lines, k), pragma)
+
+    def _plain_loop(self, lines: Lines, k: int, start: str, stop: str, pragma: str) -> None:
+        """The innermost loop over a range, in strips where it is distributed over several."""
+        if not self._parts:
+            self._loop_over(lines, k, start, stop, self.point_call(), pragma)
+            return
+        strip, strip_end = (self.names.get(name, name) for name in ("strip", "strip_end"))
+        lines.open(f"for (int64_t {strip} = {start}; {strip} < {stop}; {strip} += LW_STRIP) {{")
+        lines.add(f"const int64_t {strip_end} = lw_min_i64({strip} + LW_STRIP, {stop});")
+        for part in self._parts:
+            with self._only(part):
+                self._loop_over(lines, k, strip, strip_end, self.point_call(), pragma)
+            for call in part.calls:
+                arguments = [self._expanded(a) for a in strip_arguments(call.operation) if isinstance(a, t.Local)]
+                count = f"{strip_end} - {strip}"
+                lines.add(strip_call(call.operation, arguments, self._expanded(call.result), count))
+        lines.close()
+
+    def _loop_over(self, lines: Lines, k: int, start: str, stop: str, call: str, pragma: str) -> None:
+        name = self.nest.loops[k].name
+        x = self.coordinate(name)
+        lines.add(*([pragma] if pragma else []))
+        lines.open(f"for (int64_t {x} = {start}; {x} < {stop}; ++{x}) {{")
+        lines.add(*self.index_from_coordinates(name), call)
+        lines.close()
+
+    # -- one of the loops that the innermost one is distributed over ---------------------------------------------------
+
+    @contextmanager
+    def _only(self, part: Part | None) -> Iterator[None]:
+        """What is written is one part of the loop body."""
+        self._part = part
+        try:
+            yield
+        finally:
+            self._part = None
+
+    def _expanded(self, local: t.Local) -> str:
+        """The array with what a local is in all iterations of a strip."""
+        return self.names.get(("strip of", local), f"{self.printer.name(local)}_strip")
+
+    def _strips(self) -> Iterator[str]:
+        """Declares those arrays."""
+        for part in self._parts:
+            for local in (*part.outgoing, *(call.result for call in part.calls)):
+                yield f"{C_TYPES[local.dtype]} {self._expanded(local)}[LW_STRIP];"
+
+    def body_statements(self) -> Sequence[t.TypedStatement]:
+        return super().body_statements() if self._part is None else self._part.statements
+
+    def statements(self) -> Iterator[str]:
+        yield from super().statements()
+        if self._part is not None:
+            for local in self._part.outgoing:
+                name = self.printer.name(local)
+                yield f"*{self._set_elsewhere(local)} = {name};"
+
+    def _set_elsewhere(self, local: t.Local) -> str:
+        return self.names.get(("set", local), f"{self.printer.name(local)}_out")
+
+    def local_parameters(self) -> list[tuple[str, str]]:
+        if self._part is None:
+            return []
+        x = self.coordinate(self.nest.space_loops[self.form.order[-1]].name)
+        place = f"{x} - {self.names.get('strip', 'strip')}"
+        return [
+            *((f"{C_TYPES[v.dtype]} {self.printer.name(v)}", f"{self._expanded(v)}[{place}]") for v in self._part.incoming),
+            *(
+                (f"{C_TYPES[v.dtype]} *restrict {self._set_elsewhere(v)}", f"&{self._expanded(v)}[{place}]")
+                for v in self._part.outgoing
+            ),
+        ]
 
     # -- indices that wrap -------------------------------------------------------------------------------------------
 
@@ -139,9 +220,11 @@ class TileWriter(FaceWriter):
             self.printer.inside = frozenset()
 
     def _point(self) -> str:
-        if self.printer.inside:
-            return self.names.get("point inside", f"{super()._point()}_inside")
-        return super()._point()
+        inside = "_inside" if self.printer.inside else ""
+        if self._part is not None:
+            number = self._parts.index(self._part) + 1
+            return self.names.get(("part", number), f"{self.nest.name}_part_{number}{inside}")
+        return self.names.get("point inside", f"{super()._point()}_inside") if inside else super()._point()
 
     def _split_loop(self, lines: Lines, k: int, call: str, pragma: str) -> None:
         """The innermost loop in three parts (index set splitting): in the middle one nothing wraps, and vectors can be
@@ -156,13 +239,10 @@ class TileWriter(FaceWriter):
             high = f"lw_min_i64({high}, {text})"
         lines.add(f"const int64_t {first} = lw_min_i64({end}, lw_max_i64({low}, {begin}));")
         lines.add(f"const int64_t {last} = lw_max_i64({first}, {high});")
+        self._loop_over(lines, k, low, first, call, "")
         with self._where_nothing_wraps():
-            inside = self.point_call()
-        for head, start, stop, what in (("", low, first, call), (pragma, first, last, inside), ("", last, end, call)):
-            lines.add(*([head] if head else []))
-            lines.open(f"for (int64_t {x} = {start}; {x} < {stop}; ++{x}) {{")
-            lines.add(what)
-            lines.close()
+            self._plain_loop(lines, k, first, last, pragma)
+        self._loop_over(lines, k, last, end, call, "")
 
     def pair(self, lines: Lines, v: int, w: int, call: str, is_inside: bool) -> None:
         """The two innermost loops as a block of rows, each one step behind the row above.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -27,6 +27,9 @@ SUFFIXES = {
 
 # Functions the compiler may inline because their results are exact; the others go to the library by another name.
 _EXACT = {"sqrt", "floor", "ceil", "trunc", "rint"}
+_IN_PLACE = _EXACT | {"fabs", "copysign"}  # that the compiler has instructions for
+# NumPy's own loops that take another way for some exponents, where all elements have the same one.
+_BY_EXPONENT = {"power", "float_power"}
 _SMALL = ("int16", "int8", "uint8")
 
 
@@ -156,6 +159,8 @@ class Printer:
                 limit = literal(computing, CARRIED_LIMIT)
                 function = "lw_fitting" if computing == "int64" else "lw_fitting_f64"
                 return f"{function}({stripped(operands[0])}, -{limit}, {limit}, {node.trap}, trap)"
+            case "checked":
+                return f"lw_checked_{len(operands) - 1}({', '.join(operands)}, {node.trap}, trap)"
             case "not zero":
                 return f"lw_not_zero({stripped(operands[0])}, {node.trap}, trap)"
             case "assigned":
@@ -194,7 +199,7 @@ class Printer:
 
     def _power(self, node: t.Operation, operands: list[str]) -> str:
         single = node.dtype == "float32"
-        quick = powers.QUICK.get(powers.exponent(node) or 0.0)
+        quick = _quick_power(node)
         if quick is None:
             call = f"lw_pow{'f' if single else ''}({operands[0]}, {operands[1]})"
         else:
@@ -249,6 +254,34 @@ _COMPLEX = {
     "power of 3": "power_3",
     "python power": "python_power", "modulus": "modulus", "conjugate": "conjugate", "real": "real", "imag": "imag",
 }  # fmt: skip
+
+
+def strip_function(node: t.Operation) -> str | None:
+    """The function of strips.h that computes an operation for many arguments at once, where there is one."""
+    suffix, (kind, _, name) = SUFFIXES[node.dtype], node.operator.rpartition(".")
+    if powers.is_power(node):
+        return f"lw_strip_{_quick_power(node) or 'pow'}_{suffix}"
+    if kind == "math" and name not in _IN_PLACE:
+        return f"lw_strip_{name}_{suffix}"
+    if t.is_numpy_loop(node) and node.operands[0].dtype not in PARTS and name not in _BY_EXPONENT:
+        return f"lw_strip_call_{len(node.operands)}_{suffix}"
+    return None
+
+
+def strip_arguments(node: t.Operation) -> tuple[t.Typed, ...]:
+    """The operands that its function of strips.h takes."""
+    return node.operands[:1] if powers.is_power(node) and _quick_power(node) else node.operands
+
+
+def strip_call(node: t.Operation, arguments: Sequence[str], result: str, count: str) -> str:
+    """The call of its function of strips.h, with the C names of arrays."""
+    is_loop = t.is_numpy_loop(node)
+    first = [f"&{loop_variable(node.operator.removeprefix('numpy.'), node.dtype)}"] if is_loop else []
+    return f"{strip_function(node)}({', '.join([*first, *arguments, result, count])});"
+
+
+def _quick_power(node: t.Operation) -> str | None:
+    return powers.QUICK.get(powers.exponent(node) or 0.0)
 
 
 def loop_variable(name: str, dtype: str) -> str:

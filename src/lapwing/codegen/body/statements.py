@@ -98,7 +98,10 @@ class StatementWriter:
 
     def statements(self) -> Iterator[str]:
         """The loop body; reductions are updated through pointers of their names, traps noted through ``trap``."""
-        yield from self._block(self.bound.body.statements, ())
+        yield from self._block(self.body_statements(), ())
+
+    def body_statements(self) -> Sequence[t.TypedStatement]:
+        return self.bound.body.statements
 
     def _block(self, statements: Sequence[t.TypedStatement], place: _Place) -> Iterator[str]:
         """Statements in a row. What is stored before a loop or a condition may have changed after it."""
@@ -214,7 +217,7 @@ class StatementWriter:
                     yield f"(void){name};"
 
     def unused_locals(self) -> Iterator[str]:
-        yield from self._unused(self.bound.body.statements, list(self.statements()))
+        yield from self._unused(self.body_statements(), list(self.statements()))
 
     def add_exactly(self, accumulator: t.Accumulator, value: str) -> str:
         """Another term of an exact sum."""
