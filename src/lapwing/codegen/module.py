@@ -15,7 +15,7 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.promotion import scalar_type
 from lapwing.loopnest.binding.scalars import scalar_places
 from lapwing.loopnest.binding.typed import children, numpy_loops, walk
-from lapwing.tiling.invariants import raising_invariants
+from lapwing.tiling.invariants import costly_invariants, raising_invariants
 
 EXACT_WORDS = 72  # LW_EXACT_WORDS of support.h
 
@@ -27,7 +27,8 @@ class ModuleWriter(StatementWriter):
         super().__init__(bound)
         # What is computed before the loops: its C name, and its text there.
         self._invariants: list[tuple[t.Typed, str, str]] = []
-        for number, node in enumerate(raising_invariants(bound.body), 1):
+        found = dict.fromkeys((*raising_invariants(bound.body), *costly_invariants(bound.body)))
+        for number, node in enumerate(found, 1):
             name = self.names.get(("invariant", node), f"invariant_{number}")
             self._invariants.append((node, name, self.printer.print(node)))
         self.printer.named = {node: name for node, name, _ in self._invariants}
@@ -213,7 +214,7 @@ class ModuleWriter(StatementWriter):
             strides = [self.stride(array.name, axis) for axis in range(len(array.shape) - 1)]
             found += [(f"int64_t {stride}", stride) for stride in strides if mentions(body, stride)]
         found += [(declared, name) for declared, name in self.buffer_parameters() if mentions(body, name)]
-        found += self.local_parameters()
+        found += [(declared, passed) for declared, passed in self.local_parameters() if mentions(body, declared.split()[-1].lstrip("*"))]
         for parameter in self.scalar_names():
             name = self.scalar(parameter)
             if mentions(body, name):

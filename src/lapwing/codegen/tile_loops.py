@@ -19,7 +19,7 @@ from functools import cached_property
 
 from lapwing.affine.scanning import LoopBounds
 from lapwing.codegen.body.distribution import Part, distributed
-from lapwing.codegen.body.expression import C_TYPES, strip_arguments, strip_call
+from lapwing.codegen.body.expression import C_TYPES, strip_arguments, strip_call, stripped
 from lapwing.codegen.body.if_conversion import without_branches
 from lapwing.codegen.body.names import PairNames
 from lapwing.codegen.body.text import Lines, indented, mentions, plus, wrapped
@@ -29,7 +29,7 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.chains import shortened
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
-from lapwing.tiling.invariants import is_invariant, raises_alike
+from lapwing.tiling.invariants import is_invariant, is_row_invariant, raises_alike, row_invariants
 
 # "ivdep" and "omp simd" free the iterations of one loop from each other, not those of the loop around it. Compilers have
 # got that wrong; nothing moves across this line.
@@ -46,7 +46,8 @@ class TileWriter(FaceWriter):
             body = without_branches(body)
         super().__init__(replace(bound, body=body), faces)
         self.form, self.lanes = form, form.lanes
-        self._parts = distributed(body) if form.lanes == 1 and form.independent else ()
+        self._row_names = self._name_row_invariants() if form.lanes == 1 and bound.skew is None else []
+        self._parts = distributed(body, self.printer.named) if form.lanes == 1 and form.independent else ()
         self._part: Part | None = None  # that is written, where it is not the whole body
 
     @property
@@ -92,6 +93,7 @@ class TileWriter(FaceWriter):
         outer = self.outer_loops()
         for k in outer:
             self.open_loop(lines, k)
+        lines.add(*(f"const {c_type} {name} = {text};" for c_type, name, text in self._row_names))
         if self.lanes > 1:
             self.pair(lines, order[-2], innermost, call, is_inside=bool(outer))
         else:
@@ -172,7 +174,8 @@ class TileWriter(FaceWriter):
     def _set_elsewhere(self, local: t.Local) -> str:
         return self.names.get(("set", local), f"{self.printer.name(local)}_out")
 
-    def local_parameters(self) -> list[tuple[str, str]]:
+    def _part_parameters(self) -> list[tuple[str, str]]:
+        """Of locals that are set before, or read after, the part that is written."""
         if self._part is None:
             return []
         x = self.coordinate(self.nest.space_loops[self.form.order[-1]].name)
@@ -184,6 +187,34 @@ class TileWriter(FaceWriter):
                 for v in self._part.outgoing
             ),
         ]
+
+    # -- what is the same in all iterations of the innermost loop ------------------------------------------------------
+
+    def _name_row_invariants(self) -> list[tuple[str, str, str]]:
+        """Gives them names, by which they are printed from here on; their C types, names and texts."""
+        innermost = self.nest.space_loops[self.form.order[-1]].name
+        outer = frozenset(loop.name for loop in self.nest.loops) - {innermost}
+        named: list[tuple[str, str, str]] = []
+        indices = dict.fromkeys(
+            (node.array, subscript)
+            for node in self._nodes()
+            if isinstance(node, t.Load)
+            for subscript in node.subscripts
+            if isinstance(subscript, t.LookupSubscript) and subscript.counts_from_end and subscript.trap is None
+            if is_row_invariant(subscript.index, outer)
+        )
+        for number, (array, subscript) in enumerate(indices, 1):
+            name = self.names.get(("row index", array, subscript), f"row_{number}")
+            named.append(("int64_t", name, self.printer.index(array, subscript)))
+            self.printer.indices[array, subscript] = name
+        for number, node in enumerate(row_invariants(self.bound.body, outer), len(indices) + 1):
+            name = self.names.get(("row invariant", node), f"row_{number}")
+            named.append((C_TYPES[node.dtype], name, stripped(self.printer.print(node))))
+            self.printer.named = {**self.printer.named, node: name}
+        return named
+
+    def local_parameters(self) -> list[tuple[str, str]]:
+        return [*((f"{c_type} {name}", name) for c_type, name, _ in self._row_names), *self._part_parameters()]
 
     # -- indices that wrap -------------------------------------------------------------------------------------------
 

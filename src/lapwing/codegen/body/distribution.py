@@ -12,7 +12,7 @@ its iteration stores; so every value is the one that it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from lapwing.codegen.body.expression import strip_arguments, strip_function
@@ -39,11 +39,11 @@ class Part:
     outgoing: tuple[t.Local, ...]
 
 
-def distributed(body: t.TypedBody) -> tuple[Part, ...]:
-    """The loops; none where there is nothing to call in between."""
+def distributed(body: t.TypedBody, invariants: Collection[t.Typed] = ()) -> tuple[Part, ...]:
+    """The loops; none where there is nothing to call in between. invariants: what is computed before all of them."""
     if any(isinstance(s, t.TypedJump) for s in t.all_statements(body.statements)):
         return ()  # what follows it may be left out
-    found = _Distribution()
+    found = _Distribution(frozenset(invariants))
     last = [found.rewritten(statement) for statement in body.statements]
     if not found.calls:
         return ()
@@ -63,6 +63,7 @@ class _Call:
 class _Distribution:
     """What statements compute, by the turn of the loop that can do it first; 0 is the first loop's."""
 
+    invariants: frozenset[t.Typed]
     calls: dict[t.Operation, _Call] = field(default_factory=dict)
     _arguments: dict[t.Typed, tuple[t.Local, int]] = field(default_factory=dict)
     _turns: dict[t.Local, int] = field(default_factory=dict)  # of locals that need not wait for the last loop
@@ -107,7 +108,7 @@ class _Distribution:
     def _visited(self, node: t.Typed, always: bool = True) -> tuple[t.Typed, int | None]:
         """The expression with calls replaced, and the turn of the first loop that can compute it: None is the last one alone.
         always: whether every iteration evaluates it."""
-        if is_invariant(node):
+        if is_invariant(node) or node in self.invariants:
             return node, 0
         if isinstance(node, t.Local):
             return node, self._turns.get(node)

@@ -53,6 +53,7 @@ class Printer:
         self.placed: dict[t.Load, str] = {}  # elements that are kept elsewhere than in their arrays
         # Where an iteration is inside of all arrays: indices that need not come back at the other end.
         self.inside: frozenset[t.Operation | t.LookupSubscript] = frozenset()
+        self.indices: dict[tuple[str, t.LookupSubscript], str] = {}  # into arrays, that are computed before a loop
         self.kept: dict[t.Load, str] = {}  # elements whose value just stored is still at hand, by the C name it has
 
     def print(self, node: t.Typed) -> str:
@@ -87,13 +88,16 @@ class Printer:
             if isinstance(subscript, t.AffineSubscript):
                 subscripts.append(self.affine(subscript.affine + Affine(subscript.wrap)))
                 continue
-            index, extent = self.print(subscript.index), self.extent(node.array, subscript.axis)
-            if subscript.trap is not None:
-                subscripts.append(f"lw_lookup({index}, {extent}, {subscript.trap}, trap)")
-            else:
-                is_from_end = subscript.counts_from_end and subscript not in self.inside
-                subscripts.append(f"lw_wrap({index}, {extent})" if is_from_end else index)
+            subscripts.append(self.indices.get((node.array, subscript)) or self.index(node.array, subscript))
         return self.element(node.array, subscripts)
+
+    def index(self, array: str, subscript: t.LookupSubscript) -> str:
+        """A computed index where it is inside the array."""
+        index, extent = self.print(subscript.index), self.extent(array, subscript.axis)
+        if subscript.trap is not None:
+            return f"lw_lookup({index}, {extent}, {subscript.trap}, trap)"
+        is_from_end = subscript.counts_from_end and subscript not in self.inside
+        return f"lw_wrap({index}, {extent})" if is_from_end else index
 
     def _convert(self, node: t.Convert) -> str:
         operand = self.print(node.operand)
