@@ -12,7 +12,7 @@ its iteration stores; so every value is the one that it was.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from lapwing.codegen.body.expression import strip_arguments, strip_function
@@ -80,13 +80,17 @@ class _Distribution:
         return statement
 
     def loops(self, statements: Sequence[t.TypedStatement]) -> list[tuple[list[t.TypedStatement], list[_Call]]]:
-        """What each loop does, and is followed by. Locals are set as soon as they can be where a call waits for them."""
+        """What each loop does, and is followed by. Locals are set as soon as they can be where a call waits for them; those that
+        are computed from indices alone again in every loop, where compilers see how they change."""
         count = max(call.turn for call in self.calls.values()) + 1
         loops: list[tuple[list[t.TypedStatement], list[_Call]]] = [([], []) for _ in range(count)]
         awaited = self._awaited(statements)
         for statement in statements:
-            early = isinstance(statement, t.TypedLocal) and statement.local in awaited
-            loops[self._turns[statement.local] if early else -1][0].append(statement)  # type: ignore[union-attr]
+            turns: Iterable[int] = (count - 1,)
+            if isinstance(statement, t.TypedLocal) and statement.local in awaited:
+                turns = range(count) if _is_of_indices(statement.value) else (self._turns[statement.local],)
+            for turn in turns:
+                loops[turn][0].append(statement)
         for value, (local, turn) in self._arguments.items():
             loops[turn][0].append(t.TypedLocal(0, "", local, value))
         for call in self.calls.values():
@@ -144,15 +148,37 @@ class _Distribution:
 
 def _joined(loops: Sequence[tuple[Sequence[t.TypedStatement], Sequence[_Call]]]) -> Iterator[Part]:
     """The loops with what goes between them."""
-    read = [{*_read(statements), *_operands(calls)} for statements, calls in loops]
+    statements = [tuple(_wanted(statements, calls)) for statements, calls in loops]
+    own = [{s.local: None for s in block if isinstance(s, t.TypedLocal)} for block in statements]
+    incoming = [
+        tuple(v for v in dict.fromkeys(_read(block)) if v not in its_own and v in known)
+        for block, its_own, known in zip(statements, own, _known(own, loops), strict=True)
+    ]
+    for position, (_, calls) in enumerate(loops):
+        later = set(_operands(calls)).union(*incoming[position + 1 :])
+        outgoing = tuple(v for v in own[position] if v in later)
+        done = tuple(StripCall(call.operation, call.result) for call in calls)
+        yield Part(statements[position], done, incoming[position], outgoing)
+
+
+def _known(
+    own: Sequence[Collection[t.Local]], loops: Sequence[tuple[Sequence[t.TypedStatement], Sequence[_Call]]]
+) -> Iterator[set[t.Local]]:
+    """The locals that are set before each loop."""
     known: set[t.Local] = set()
-    for position, (statements, calls) in enumerate(loops):
-        own = {s.local: None for s in statements if isinstance(s, t.TypedLocal)}
-        later = set().union(_operands(calls), *read[position + 1 :])
-        incoming = tuple(local for local in dict.fromkeys(_read(statements)) if local in known)
-        outgoing = tuple(local for local in own if local in later)
-        yield Part(tuple(statements), tuple(StripCall(c.operation, c.result) for c in calls), incoming, outgoing)
-        known |= {*own, *(call.result for call in calls)}
+    for its_own, (_, calls) in zip(own, loops, strict=True):
+        yield set(known)
+        known |= {*its_own, *(call.result for call in calls)}
+
+
+def _wanted(statements: Sequence[t.TypedStatement], calls: Sequence[_Call]) -> list[t.TypedStatement]:
+    """Without locals of indices that this loop does not need."""
+    read, kept = set(_operands(calls)), []
+    for statement in reversed(statements):
+        if not isinstance(statement, t.TypedLocal) or statement.local in read or not _is_of_indices(statement.value):
+            read |= set(_read((statement,)))
+            kept.append(statement)
+    return kept[::-1]
 
 
 def _read(statements: Sequence[t.TypedStatement]) -> Iterator[t.Local]:
@@ -168,6 +194,11 @@ def _operands(calls: Sequence[_Call]) -> Iterator[t.Local]:
 
 def _locals(node: t.Typed) -> Iterator[t.Local]:
     return (part for part in t.walk(node) if isinstance(part, t.Local))
+
+
+def _is_of_indices(node: t.Typed) -> bool:
+    """Whether an expression is over indices and arguments alone."""
+    return not any(isinstance(part, t.Load | t.Local) for part in t.walk(node))
 
 
 def _evaluated(node: t.Typed) -> Iterator[tuple[t.Typed, bool]]:
