@@ -214,7 +214,9 @@ class ModuleWriter(StatementWriter):
             strides = [self.stride(array.name, axis) for axis in range(len(array.shape) - 1)]
             found += [(f"int64_t {stride}", stride) for stride in strides if mentions(body, stride)]
         found += [(declared, name) for declared, name in self.buffer_parameters() if mentions(body, name)]
-        found += [(declared, passed) for declared, passed in self.local_parameters() if mentions(body, declared.split()[-1].lstrip("*"))]
+        found += [
+            (declared, given) for declared, given in self.local_parameters() if mentions(body, _name_in(declared))
+        ]
         for parameter in self.scalar_names():
             name = self.scalar(parameter)
             if mentions(body, name):
@@ -272,6 +274,10 @@ def accumulator_words(accumulators: Sequence[t.Accumulator]) -> int:
 def _extremum(function: str, bounds: Sequence[Affine]) -> str:
     """Bounds of a loop as Python writes them."""
     return str(bounds[0]) if len(bounds) == 1 else f"{function}({', '.join(map(str, bounds))})"
+
+
+def _name_in(declaration: str) -> str:
+    return declaration.split()[-1].lstrip("*")
 
 
 def _field(accumulator: t.Accumulator) -> str:

@@ -6,7 +6,7 @@
 
 #include "support.h"
 
-enum { LW_STRIP = 256 };
+enum { LW_STRIP = 256, LW_MARGIN = 8 }; /* functions are called for as many numbers as both together at most */
 
 /* Powers: those that are in doubt are left to pow. Doubts are bytes, and are looked through eight at a time; where some
  * are is noted without a branch, which would be mispredicted. */
@@ -25,8 +25,8 @@ LW_INLINE int64_t lw_groups_in_doubt(int32_t *groups, const uint8_t *doubts, int
 #define LW_STRIP_POWER(name, exponent, suffix, type, POW)                                                              \
     static __attribute__((unused, noinline)) void lw_strip_##name##_##suffix(const type *restrict x,                   \
                                                                              type *restrict power, int64_t count) {    \
-        uint8_t doubts[LW_STRIP + LW_GROUP];                                                                           \
-        int32_t groups[LW_STRIP / LW_GROUP];                                                                           \
+        uint8_t doubts[LW_STRIP + LW_MARGIN + LW_GROUP];                                                               \
+        int32_t groups[(LW_STRIP + LW_MARGIN) / LW_GROUP + 1];                                                         \
         for (int64_t k = 0; k < count; ++k) {                                                                          \
             bool certain;                                                                                              \
             power[k] = lw_rounded_##name##_##suffix(x[k], &certain);                                                   \

@@ -289,8 +289,8 @@ LW_COMPLEX_CALLS(c64, float)
  * power where that is between 2^-64 and 2^64. The last step is scale + scale * tmp with |tmp| < 0.0028 < 2^-8: tmp is
  * the result of five sums, each rounded by at most 2^-62, and the product adds 1.4 * 2^-62 where it is not fused; the
  * polynomial is good to 0.1 * 2^-62; and the logarithm is to 1.5 * 2^-68 of itself, which the power's natural logarithm
- * (44.4) multiplies to 1.1 * 2^-62. powf is off by less than 0.002 units in the last place for these exponents, found by
- * trying all floats. Elsewhere pow is called. */
+ * (44.4) multiplies to 1.1 * 2^-62. powf is off by less than 0.002 units in the last place for these exponents, found
+ * by trying all floats. Elsewhere pow is called. */
 #if defined(__GLIBC__) && defined(__FP_FAST_FMA)
 #if __GLIBC_PREREQ(2, 28)
 #define LW_ROUNDING_TEST 1

@@ -19,9 +19,10 @@ from functools import cached_property
 
 from lapwing.affine.scanning import LoopBounds
 from lapwing.codegen.body.distribution import Part, distributed
-from lapwing.codegen.body.expression import C_TYPES, strip_arguments, strip_call, stripped
+from lapwing.codegen.body.expression import C_TYPES, stripped
 from lapwing.codegen.body.if_conversion import without_branches
 from lapwing.codegen.body.names import PairNames
+from lapwing.codegen.body.statements import INDEPENDENT
 from lapwing.codegen.body.text import Lines, indented, mentions, plus, wrapped
 from lapwing.codegen.faces import FaceWriter
 from lapwing.loopnest.binding import typed as t
@@ -47,8 +48,17 @@ class TileWriter(FaceWriter):
         super().__init__(replace(bound, body=body), faces)
         self.form, self.lanes = form, form.lanes
         self._row_names = self._name_row_invariants() if form.lanes == 1 and bound.skew is None else []
-        self._parts = distributed(body, self.printer.named) if form.lanes == 1 and form.independent else ()
+        self.in_strips = form.lanes == 1
+        self._parts = (
+            distributed(body.statements, self._counting_up(innermost.name), form.independent, self.printer.named)
+            if self.in_strips
+            else ()
+        )
         self._part: Part | None = None  # that is written, where it is not the whole body
+
+    def _counting_up(self, loop: str) -> str:
+        """The name of a loop's index, if that is the loop's coordinate."""
+        return loop if self.coordinate(loop) == self.index(loop) else ""
 
     @property
     def joins_sweeps(self) -> bool:
@@ -57,19 +67,19 @@ class TileWriter(FaceWriter):
 
     def headers(self) -> Iterator[str]:
         """Includes of what this tile takes besides."""
-        if self._parts:
-            yield '#include "strips.h"'
+        yield from ()
 
     def source(self) -> str:
-        lines = [*self.heading("One tile."), *self.headers(), "", *self.invariant_functions()]
+        lines = [*self.invariant_functions()]
         if self._wraps or not self._parts:
             lines += [*self.point_function(), ""]
         with self._where_nothing_wraps():
             for part in self._parts or ((None,) if self._wraps else ()):
                 with self._only(part):
-                    lines += [*self.point_function(), ""]
+                    lines += [*self.point_function(), ""] if part is None or part.statements else []
         lines += [*self._compute(), "", *self.face_functions()]
-        return "\n".join(lines) + "\n"
+        strips = ['#include "strips.h"'] if any("LW_STRIP" in line for line in lines) else []
+        return "\n".join([*self.heading("One tile."), *self.headers(), *strips, "", *lines]) + "\n"
 
     def _compute(self) -> Iterator[str]:
         lines = Lines()
@@ -82,7 +92,9 @@ class TileWriter(FaceWriter):
         # Where nothing else raises, arrays are worked on where they lie, and an error must find them as they were.
         leave = ["if (trap != 0) {", "    tile->trap = trap;", "    return;", "}"]
         early = leave if self.bound.body.traps and raises_alike(self.bound.body) else []
-        for line in indented([*declared, *invariants, *early, *self._strips(), *lines.texts, *self.write_back()]):
+        for line in indented(
+            [*declared, *invariants, *early, *self.strips(self._parts), *lines.texts, *self.write_back()]
+        ):
             yield from wrapped(line)
         yield "}"
 
@@ -97,7 +109,7 @@ class TileWriter(FaceWriter):
         if self.lanes > 1:
             self.pair(lines, order[-2], innermost, call, is_inside=bool(outer))
         else:
-            pragma = "#pragma GCC ivdep" if self.form.independent else ""
+            pragma = INDEPENDENT if self.form.independent else ""
             if self._wraps:
                 self._split_loop(lines, innermost, call, pragma)
             else:
@@ -124,12 +136,11 @@ class TileWriter(FaceWriter):
         lines.open(f"for (int64_t {strip} = {start}; {strip} < {stop}; {strip} += LW_STRIP) {{")
         lines.add(f"const int64_t {strip_end} = lw_min_i64({strip} + LW_STRIP, {stop});")
         for part in self._parts:
-            with self._only(part):
-                self._loop_over(lines, k, strip, strip_end, self.point_call(), pragma)
-            for call in part.calls:
-                arguments = [self._expanded(a) for a in strip_arguments(call.operation) if isinstance(a, t.Local)]
-                count = f"{strip_end} - {strip}"
-                lines.add(strip_call(call.operation, arguments, self._expanded(call.result), count))
+            if part.statements:
+                with self._only(part):
+                    frees = pragma if part is self._parts[-1] else INDEPENDENT
+                    self._loop_over(lines, k, strip, strip_end, self.point_call(), frees)
+            lines.add(*self.strip_calls(part, self.coordinate(self.nest.loops[k].name), (strip, strip_end)))
         lines.close()
 
     def _loop_over(self, lines: Lines, k: int, start: str, stop: str, call: str, pragma: str) -> None:
@@ -151,16 +162,6 @@ class TileWriter(FaceWriter):
         finally:
             self._part = None
 
-    def _expanded(self, local: t.Local) -> str:
-        """The array with what a local is in all iterations of a strip."""
-        return self.names.get(("strip of", local), f"{self.printer.name(local)}_strip")
-
-    def _strips(self) -> Iterator[str]:
-        """Declares those arrays."""
-        for part in self._parts:
-            for local in (*part.outgoing, *(call.result for call in part.calls)):
-                yield f"{C_TYPES[local.dtype]} {self._expanded(local)}[LW_STRIP];"
-
     def body_statements(self) -> Sequence[t.TypedStatement]:
         return super().body_statements() if self._part is None else self._part.statements
 
@@ -181,9 +182,9 @@ class TileWriter(FaceWriter):
         x = self.coordinate(self.nest.space_loops[self.form.order[-1]].name)
         place = f"{x} - {self.names.get('strip', 'strip')}"
         return [
-            *((f"{C_TYPES[v.dtype]} {self.printer.name(v)}", f"{self._expanded(v)}[{place}]") for v in self._part.incoming),
+            *((f"{C_TYPES[v.dtype]} {self.printer.name(v)}", self.in_strip(v, place)) for v in self._part.incoming),
             *(
-                (f"{C_TYPES[v.dtype]} *restrict {self._set_elsewhere(v)}", f"&{self._expanded(v)}[{place}]")
+                (f"{C_TYPES[v.dtype]} *restrict {self._set_elsewhere(v)}", f"&{self.in_strip(v, place)}")
                 for v in self._part.outgoing
             ),
         ]
@@ -384,7 +385,7 @@ class TileWriter(FaceWriter):
         stores = [s for s in body.simple if isinstance(s, t.TypedStore)]
         small = all(s.target.dtype in ("int64", "int32", "int16", "int8", "uint8") for s in stores)
         expensive = any(_is_expensive(statement.value) for statement in body.simple)
-        return "#pragma omp simd" if plain and (expensive or small) else "#pragma GCC ivdep"
+        return "#pragma omp simd" if plain and (expensive or small) else INDEPENDENT
 
 
 def _is_expensive(node: t.Typed) -> bool:

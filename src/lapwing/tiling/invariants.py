@@ -1,5 +1,5 @@
-"""What iterations evaluate alike and is taken out of loops (loop-invariant code motion): what may raise, as ``h**2`` of an argument,
-so that nothing inside of them can; and what compilers leave there, as they cannot tell that the loop comes to it, or call it."""
+"""What iterations evaluate alike and is taken out of loops (loop-invariant code motion): what may raise, as ``h**2`` of an
+argument, so that nothing inside of them can; and what compilers leave there, as it is a call that the loop may not come to."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def row_invariants(body: t.TypedBody, outer: frozenset[str]) -> tuple[t.Typed, .
 def is_row_invariant(node: t.Typed, outer: frozenset[str]) -> bool:
     """Whether an expression that raises nothing is over arguments and indices of outer loops."""
     return not any(
-        isinstance(part, t.Load | t.Local) or (isinstance(part, t.Index) and part.name not in outer) or _is_trapped(part)
+        isinstance(part, t.Load | t.Local)
+        or (isinstance(part, t.Index) and part.name not in outer)
+        or _is_trapped(part)
         for part in t.walk(node)
     )
 

@@ -1,4 +1,4 @@
-"""A loop of independent iterations as several loops one after the other (loop distribution, with scalars expanded into arrays:
+"""A loop as several loops one after the other (loop distribution, with scalars expanded into arrays:
 Allen and Kennedy, Optimizing Compilers for Modern Architectures, chapter 5), between which functions are called that compilers
 do not vectorise.
 
@@ -6,8 +6,9 @@ do not vectorise.
         w[j] = a * (u[j] - v[j]) ** 2      →     square = squares of argument
                                                  for j:  w[j] = a * square[j]
 
-What is computed before its turn is computed in every iteration anyway, raises nothing, and reads nothing that an earlier statement of
-its iteration stores; so every value is the one that it was.
+What is computed before its turn is computed in every iteration anyway, and raises nothing. It reads nothing that an earlier
+statement of its iteration stores; where iterations depend on each other, nothing that any statement does: so every value is the
+one that it was. Where arguments lie one after the other in an array, they are taken from there, and u[j]**2 and u[j + 1]**2 once.
 """
 
 from __future__ import annotations
@@ -19,13 +20,21 @@ from lapwing.codegen.body.expression import strip_arguments, strip_function
 from lapwing.loopnest.binding import typed as t
 from lapwing.tiling.invariants import is_invariant
 
+MARGIN = 8  # LW_MARGIN of strips.h
+
 
 @dataclass(frozen=True)
 class StripCall:
-    """A function of locals, which is called for many iterations at once."""
+    """A function that is called for many iterations at once; its arguments are locals, or elements of an array from the one of
+    the first iteration on. ``results``: what it gives, and how far behind the iteration's own argument that is."""
 
     operation: t.Operation
-    result: t.Local
+    results: tuple[tuple[t.Local, int], ...]
+
+    @property
+    def further(self) -> int:
+        """How many arguments it takes beyond those of the iterations."""
+        return max(behind for _, behind in self.results)
 
 
 @dataclass(frozen=True)
@@ -39,12 +48,16 @@ class Part:
     outgoing: tuple[t.Local, ...]
 
 
-def distributed(body: t.TypedBody, invariants: Collection[t.Typed] = ()) -> tuple[Part, ...]:
-    """The loops; none where there is nothing to call in between. invariants: what is computed before all of them."""
-    if any(isinstance(s, t.TypedJump) for s in t.all_statements(body.statements)):
+def distributed(
+    body: Sequence[t.TypedStatement], index: str, independent: bool, invariants: Collection[t.Typed] = ()
+) -> tuple[Part, ...]:
+    """The loops over parts of a loop's body; none where there is nothing to call in between. index: of the loop, where it counts
+    up by ones; independent: whether its iterations are; invariants: what is computed before the loop."""
+    if any(isinstance(s, t.TypedJump) for s in t.all_statements(body)):
         return ()  # what follows it may be left out
-    found = _Distribution(frozenset(invariants))
-    last = [found.rewritten(statement) for statement in body.statements]
+    stored = set[str]() if independent else _stored(body)
+    found = _Distribution(index, frozenset(_set_in(body)), frozenset(invariants), stored)
+    last = [found.rewritten(statement) for statement in body]
     if not found.calls:
         return ()
     return tuple(_joined(found.loops(last)))
@@ -52,22 +65,30 @@ def distributed(body: t.TypedBody, invariants: Collection[t.Typed] = ()) -> tupl
 
 @dataclass
 class _Call:
-    """``turn``: after how many loops it is called."""
+    """``turn``: after how many loops it is called; ``results``: by how far its argument is along the loop."""
 
     operation: t.Operation
-    result: t.Local
     turn: int
+    results: dict[int, t.Local] = field(default_factory=dict)
+
+    def finished(self) -> StripCall:
+        lowest = min(self.results)
+        operands = (_moved(o, lowest) if isinstance(o, t.Load) else o for o in self.operation.operands)
+        results = tuple((local, at - lowest) for at, local in sorted(self.results.items()))
+        return StripCall(replace(self.operation, operands=tuple(operands)), results)
 
 
 @dataclass
 class _Distribution:
     """What statements compute, by the turn of the loop that can do it first; 0 is the first loop's."""
 
+    index: str
+    own: frozenset[t.Local]  # set in the loop
     invariants: frozenset[t.Typed]
-    calls: dict[t.Operation, _Call] = field(default_factory=dict)
+    stored: set[str]  # arrays that may have changed where the statement stands that is looked at
+    calls: list[_Call] = field(default_factory=list)
     _arguments: dict[t.Typed, tuple[t.Local, int]] = field(default_factory=dict)
     _turns: dict[t.Local, int] = field(default_factory=dict)  # of locals that need not wait for the last loop
-    _stored: set[str] = field(default_factory=set)  # arrays that a statement so far stores to
 
     def rewritten(self, statement: t.TypedStatement) -> t.TypedStatement:
         """The statement with calls replaced by their results; from here on what it sets is known."""
@@ -76,13 +97,13 @@ class _Distribution:
             statement = replace(statement, value=value)
             if isinstance(statement, t.TypedLocal) and turn is not None:
                 self._turns[statement.local] = turn
-        self._stored |= {s.target.array for s in t.all_statements((statement,)) if isinstance(s, t.TypedStore)}
+        self.stored |= _stored((statement,))
         return statement
 
     def loops(self, statements: Sequence[t.TypedStatement]) -> list[tuple[list[t.TypedStatement], list[_Call]]]:
         """What each loop does, and is followed by. Locals are set as soon as they can be where a call waits for them; those that
         are computed from indices alone again in every loop, where compilers see how they change."""
-        count = max(call.turn for call in self.calls.values()) + 1
+        count = max(call.turn for call in self.calls) + 1
         loops: list[tuple[list[t.TypedStatement], list[_Call]]] = [([], []) for _ in range(count)]
         awaited = self._awaited(statements)
         for statement in statements:
@@ -93,14 +114,14 @@ class _Distribution:
                 loops[turn][0].append(statement)
         for value, (local, turn) in self._arguments.items():
             loops[turn][0].append(t.TypedLocal(0, "", local, value))
-        for call in self.calls.values():
+        for call in self.calls:
             loops[call.turn - 1][1].append(call)
         return loops
 
     def _awaited(self, statements: Sequence[t.TypedStatement]) -> set[t.Local]:
         """Locals that arguments of calls are computed from."""
         values = {s.local: s.value for s in statements if isinstance(s, t.TypedLocal)}
-        pending = [*self._arguments, *(o for call in self.calls.values() for o in call.operation.operands)]
+        pending = [*self._arguments, *(o for call in self.calls for o in call.operation.operands)]
         awaited: set[t.Local] = set()
         while pending:
             for local in _locals(pending.pop()):
@@ -112,14 +133,16 @@ class _Distribution:
     def _visited(self, node: t.Typed, always: bool = True) -> tuple[t.Typed, int | None]:
         """The expression with calls replaced, and the turn of the first loop that can compute it: None is the last one alone.
         always: whether every iteration evaluates it."""
-        if is_invariant(node) or node in self.invariants:
+        if node in self.invariants:
             return node, 0
+        if is_invariant(node):
+            return node, None if any(map(_raises, t.walk(node))) else 0
         if isinstance(node, t.Local):
-            return node, self._turns.get(node)
+            return node, self._turns.get(node) if node in self.own else 0
         parts = [self._visited(child, always and is_always) for child, is_always in _evaluated(node)]
         turns = [turn for _, turn in parts]
         node = _with_children(node, [part for part, _ in parts])
-        if isinstance(node, t.Load) and node.array in self._stored:
+        if isinstance(node, t.Load) and node.array in self.stored:
             return node, None
         turn = None if None in turns else max((turn for turn in turns if turn is not None), default=0)
         if turn is not None and always and isinstance(node, t.Operation) and strip_function(node) is not None:
@@ -127,23 +150,57 @@ class _Distribution:
         return node, None if _raises(node) else turn
 
     def _called(self, node: t.Operation, turn: int) -> t.Typed:
-        count = len(strip_arguments(node))
-        operands = (*(self._argument(operand, turn) for operand in node.operands[:count]), *node.operands[count:])
-        operation = replace(node, operands=operands, trap=None)
-        if operation not in self.calls:
+        taken = strip_arguments(node)
+        arguments = [self._argument(argument, turn) for argument in taken]
+        at = 0
+        if len(taken) == 1 and isinstance(arguments[0], t.Load):
+            at = _constant(arguments[0])
+            arguments = [_moved(arguments[0], -at)]
+        others = node.operands[len(taken) :]
+        call = self._call(replace(node, operands=(*arguments, *others), trap=None), at, turn)
+        if at not in call.results:
             name = node.operator.removeprefix("math.").removeprefix("numpy.").replace("**", "power")
-            result = t.Local(node.dtype, f"{name} {len(self.calls) + 1}", 1)
-            self.calls[operation] = _Call(operation, result, turn + 1)
-        result = self.calls[operation].result
-        return result if node.trap is None else replace(node, operator="checked", operands=(result, *operands))
+            number = sum(len(call.results) for call in self.calls) + 1
+            call.results[at] = t.Local(node.dtype, f"{name} {number}", 1)
+        if node.trap is None:
+            return call.results[at]
+        return replace(node, operator="checked", operands=(call.results[at], *taken, *others))
 
-    def _argument(self, operand: t.Typed, turn: int) -> t.Typed:
-        """A local with the value of an operand."""
-        if isinstance(operand, t.Local):
-            return operand
-        if operand not in self._arguments:
-            self._arguments[operand] = t.Local(operand.dtype, f"argument {len(self._arguments) + 1}", 1), turn
-        return self._arguments[operand][0]
+    def _call(self, operation: t.Operation, at: int, turn: int) -> _Call:
+        """One that there is already for arguments near by, or another."""
+        for call in self.calls:
+            reach = {at, *call.results}
+            if call.operation == operation and max(reach) - min(reach) <= MARGIN:
+                return call
+        self.calls.append(_Call(operation, turn + 1))
+        return self.calls[-1]
+
+    def _argument(self, argument: t.Typed, turn: int) -> t.Typed:
+        """A local with the value of an argument, or an element of an array where the next iteration's is the next one."""
+        if isinstance(argument, t.Local) or self._is_in_a_row(argument):
+            return argument
+        if argument not in self._arguments:
+            self._arguments[argument] = t.Local(argument.dtype, f"argument {len(self._arguments) + 1}", 1), turn
+        return self._arguments[argument][0]
+
+    def _is_in_a_row(self, node: t.Typed) -> bool:
+        if not isinstance(node, t.Load):
+            return False
+        steps = [s.affine.coefficient(self.index) for s in node.subscripts if isinstance(s, t.AffineSubscript)]
+        return len(steps) == len(node.subscripts) and steps[-1] == 1 and not any(steps[:-1])
+
+
+def _constant(load: t.Load) -> int:
+    last = load.subscripts[-1]
+    assert isinstance(last, t.AffineSubscript)
+    return last.affine.constant + last.wrap
+
+
+def _moved(load: t.Load, by: int) -> t.Load:
+    """An element so many further."""
+    *others, last = load.subscripts
+    assert isinstance(last, t.AffineSubscript)
+    return replace(load, subscripts=(*others, t.AffineSubscript(last.affine + (last.wrap + by))))
 
 
 def _joined(loops: Sequence[tuple[Sequence[t.TypedStatement], Sequence[_Call]]]) -> Iterator[Part]:
@@ -157,8 +214,7 @@ def _joined(loops: Sequence[tuple[Sequence[t.TypedStatement], Sequence[_Call]]])
     for position, (_, calls) in enumerate(loops):
         later = set(_operands(calls)).union(*incoming[position + 1 :])
         outgoing = tuple(v for v in own[position] if v in later)
-        done = tuple(StripCall(call.operation, call.result) for call in calls)
-        yield Part(statements[position], done, incoming[position], outgoing)
+        yield Part(statements[position], tuple(call.finished() for call in calls), incoming[position], outgoing)
 
 
 def _known(
@@ -168,7 +224,7 @@ def _known(
     known: set[t.Local] = set()
     for its_own, (_, calls) in zip(own, loops, strict=True):
         yield set(known)
-        known |= {*its_own, *(call.result for call in calls)}
+        known |= {*its_own, *(local for call in calls for local in call.results.values())}
 
 
 def _wanted(statements: Sequence[t.TypedStatement], calls: Sequence[_Call]) -> list[t.TypedStatement]:
@@ -185,6 +241,16 @@ def _read(statements: Sequence[t.TypedStatement]) -> Iterator[t.Local]:
     for statement in t.all_statements(statements):
         for value in t.own_values(statement):
             yield from _locals(value)
+
+
+def _set_in(statements: Sequence[t.TypedStatement]) -> Iterator[t.Local]:
+    for statement in t.all_statements(statements):
+        if isinstance(statement, t.TypedLocal | t.TypedVariable | t.TypedAssign):
+            yield statement.local
+
+
+def _stored(statements: Sequence[t.TypedStatement]) -> set[str]:
+    return {s.target.array for s in t.all_statements(statements) if isinstance(s, t.TypedStore)}
 
 
 def _operands(calls: Sequence[_Call]) -> Iterator[t.Local]:

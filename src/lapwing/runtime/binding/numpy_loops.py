@@ -60,9 +60,28 @@ def _of_all_kinds(dtype: np.dtype[np.generic], seed: int) -> np.ndarray:
     random = np.random.default_rng(seed)
     small, usual = random.uniform(-1, 1, 256), random.uniform(-30, 30, 256)
     any_bits = random.bytes(256 * dtype.itemsize)
-    special = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 5e-324, 1e-40, 1e5, 1e10, 700.0, -745.0, 88.0, -104.0, 0.5] * 8
+    special = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        5e-324,
+        1e-40,
+        1e5,
+        1e10,
+        700.0,
+        -745.0,
+        88.0,
+        -104.0,
+        0.5,
+    ] * 8
     with np.errstate(over="ignore", under="ignore"):
-        values = np.concatenate([*(np.asarray(a).astype(dtype) for a in (small, usual, special)), np.frombuffer(any_bits, dtype)])
+        values = np.concatenate(
+            [*(np.asarray(a).astype(dtype) for a in (small, usual, special)), np.frombuffer(any_bits, dtype)]
+        )
     return random.permutation(values)
 
 
