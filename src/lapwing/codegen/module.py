@@ -160,7 +160,8 @@ class ModuleWriter(StatementWriter):
         """A function for everything that is computed before the loops."""
         for node, name, text in self._invariants:
             scalars = self._scalars_in(text)
-            parameters = ", ".join([*(f"{self.scalar_c_type(s)} {self.scalar(s)}" for s in scalars), "int64_t *trap"])
+            trap = ["int64_t *trap"] if mentions(text, "trap") else []
+            parameters = ", ".join([*(f"{self.scalar_c_type(s)} {self.scalar(s)}" for s in scalars), *trap]) or "void"
             yield f"LW_INLINE {C_TYPES[node.dtype]} {self._function(name)}({parameters}) {{"
             yield from wrapped(f"    return {stripped(text)};")
             yield "}"
@@ -170,7 +171,8 @@ class ModuleWriter(StatementWriter):
         """Declarations of those that a body uses."""
         for node, name, text in self._invariants:
             if mentions(body, name):
-                arguments = ", ".join([*map(self.scalar, self._scalars_in(text)), "&trap"])
+                trap = ["&trap"] if mentions(text, "trap") else []
+                arguments = ", ".join([*map(self.scalar, self._scalars_in(text)), *trap])
                 yield f"const {C_TYPES[node.dtype]} {name} = {self._function(name)}({arguments});"
 
     def _function(self, invariant: str) -> str:
