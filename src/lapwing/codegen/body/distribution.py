@@ -88,7 +88,7 @@ class _Distribution:
     stored: set[str]  # arrays that may have changed where the statement stands that is looked at
     calls: list[_Call] = field(default_factory=list)
     _arguments: dict[t.Typed, tuple[t.Local, int]] = field(default_factory=dict)
-    _turns: dict[t.Local, int] = field(default_factory=dict)  # of locals that need not wait for the last loop
+    _turns: dict[t.Typed, int] = field(default_factory=dict)  # of locals that need not wait for the last loop
 
     def rewritten(self, statement: t.TypedStatement) -> t.TypedStatement:
         """The statement with calls replaced by their results; from here on what it sets is known."""
@@ -113,7 +113,8 @@ class _Distribution:
             for turn in turns:
                 loops[turn][0].append(statement)
         for value, (local, turn) in self._arguments.items():
-            loops[turn][0].append(t.TypedLocal(0, "", local, value))
+            for each in range(count) if _is_of_indices(value) else (turn,):
+                loops[each][0].append(t.TypedLocal(0, "", local, value))
         for call in self.calls:
             loops[call.turn - 1][1].append(call)
         return loops
@@ -144,24 +145,29 @@ class _Distribution:
         node = _with_children(node, [part for part, _ in parts])
         if isinstance(node, t.Load) and node.array in self.stored:
             return node, None
-        turn = None if None in turns else max((turn for turn in turns if turn is not None), default=0)
-        if turn is not None and always and isinstance(node, t.Operation) and strip_function(node) is not None:
-            node, turn = self._called(node, turn), turn + 1
+        known = [turn for turn in turns if turn is not None]
+        if len(known) < len(turns):
+            return node, None
+        turn = max(known, default=0)
+        if always and isinstance(node, t.Operation) and strip_function(node) is not None:
+            node, turn = self._called(node, known), turn + 1
         return node, None if _raises(node) else turn
 
-    def _called(self, node: t.Operation, turn: int) -> t.Typed:
+    def _called(self, node: t.Operation, turns: Sequence[int]) -> t.Typed:
+        """The result of a call, whose operands' turns are these."""
         taken = strip_arguments(node)
-        arguments = [self._argument(argument, turn) for argument in taken]
+        arguments = [self._argument(argument, turn) for argument, turn in zip(taken, turns, strict=False)]
         at = 0
         if len(taken) == 1 and isinstance(arguments[0], t.Load):
             at = _constant(arguments[0])
             arguments = [_moved(arguments[0], -at)]
         others = node.operands[len(taken) :]
-        call = self._call(replace(node, operands=(*arguments, *others), trap=None), at, turn)
+        call = self._call(replace(node, operands=(*arguments, *others), trap=None), at, max(turns))
         if at not in call.results:
             name = node.operator.removeprefix("math.").removeprefix("numpy.").replace("**", "power")
             number = sum(len(call.results) for call in self.calls) + 1
             call.results[at] = t.Local(node.dtype, f"{name} {number}", 1)
+            self._turns[call.results[at]] = call.turn
         if node.trap is None:
             return call.results[at]
         return replace(node, operator="checked", operands=(call.results[at], *taken, *others))
@@ -177,7 +183,7 @@ class _Distribution:
 
     def _argument(self, argument: t.Typed, turn: int) -> t.Typed:
         """A local with the value of an argument, or an element of an array where the next iteration's is the next one."""
-        if isinstance(argument, t.Local) or self._is_in_a_row(argument):
+        if argument in self._turns or self._is_in_a_row(argument):
             return argument
         if argument not in self._arguments:
             self._arguments[argument] = t.Local(argument.dtype, f"argument {len(self._arguments) + 1}", 1), turn
@@ -212,7 +218,7 @@ def _joined(loops: Sequence[tuple[Sequence[t.TypedStatement], Sequence[_Call]]])
         for block, its_own, known in zip(statements, own, _known(own, loops), strict=True)
     ]
     for position, (_, calls) in enumerate(loops):
-        later = set(_operands(calls)).union(*incoming[position + 1 :])
+        later = set().union(*(_operands(its_calls) for _, its_calls in loops[position:]), *incoming[position + 1 :])
         outgoing = tuple(v for v in own[position] if v in later)
         yield Part(statements[position], tuple(call.finished() for call in calls), incoming[position], outgoing)
 

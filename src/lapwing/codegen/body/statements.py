@@ -231,8 +231,8 @@ class StatementWriter:
                 lines = [] if part is parts[-1] else [INDEPENDENT]
                 lines.append(f"for (int64_t {x} = {strip}; {x} < {strip_end}; ++{x}) {{")
                 for local in part.incoming:
-                    kept = self.in_strip(local, f"{x} - {strip}")
-                    lines.append(f"    const {C_TYPES[local.dtype]} {self._name(local)} = {kept};")
+                    value = self.in_strip(local, f"{x} - {strip}")
+                    lines.append(f"    const {C_TYPES[local.dtype]} {self._name(local)} = {value};")
                 lines += self._inner_block(part.statements, (*place, number))
                 lines += [
                     f"    {self.in_strip(local, f'{x} - {strip}')} = {self._name(local)};" for local in part.outgoing
@@ -253,9 +253,9 @@ class StatementWriter:
 
     def strips(self, parts: Sequence[Part]) -> Iterator[str]:
         """Declares those arrays."""
+        for local in dict.fromkeys(local for part in parts for local in part.outgoing):
+            yield f"{C_TYPES[local.dtype]} {self.strip_of(local)}[LW_STRIP];"
         for part in parts:
-            for local in part.outgoing:
-                yield f"{C_TYPES[local.dtype]} {self.strip_of(local)}[LW_STRIP];"
             for call in part.calls:
                 (first, _), *_ = call.results
                 size = "LW_STRIP + LW_MARGIN" if call.further else "LW_STRIP"
@@ -277,8 +277,10 @@ class StatementWriter:
             in_arrays = any(isinstance(argument, t.Load) for argument in strip_arguments(call.operation))
             yield from ("{", f"    const int64_t {x} = {first};", f"    {text}", "}") if in_arrays else (text,)
 
-    def _inner_block(self, statements: Sequence[t.TypedStatement], place: _Place) -> Iterator[str]:
-        lines = list(self._block(statements, place))
+    def _inner_block(
+        self, statements: Sequence[t.TypedStatement], place: _Place, last: Sequence[str] = ()
+    ) -> Iterator[str]:
+        lines = [*self._block(statements, place), *last]
         yield from indented(lines)
         yield from indented(list(self._unused(statements, lines)))
 
