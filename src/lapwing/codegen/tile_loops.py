@@ -22,7 +22,7 @@ from lapwing.codegen.body.distribution import Part, distributed
 from lapwing.codegen.body.expression import C_TYPES, stripped
 from lapwing.codegen.body.if_conversion import without_branches
 from lapwing.codegen.body.names import PairNames
-from lapwing.codegen.body.statements import INDEPENDENT
+from lapwing.codegen.body.statements import IGNORED, IGNORED_TRAP, INDEPENDENT
 from lapwing.codegen.body.text import Lines, indented, mentions, plus, wrapped
 from lapwing.codegen.faces import FaceWriter
 from lapwing.loopnest.binding import typed as t
@@ -92,9 +92,8 @@ class TileWriter(FaceWriter):
         # Where nothing else raises, arrays are worked on where they lie, and an error must find them as they were.
         leave = ["if (trap != 0) {", "    tile->trap = trap;", "    return;", "}"]
         early = leave if self.bound.body.traps and raises_alike(self.bound.body) else []
-        for line in indented(
-            [*declared, *invariants, *early, *self.strips(self._parts), *lines.texts, *self.write_back()]
-        ):
+        strips = [*([IGNORED_TRAP] if mentions(text, IGNORED) else []), *self.strips(self._parts)]
+        for line in indented([*declared, *invariants, *early, *strips, *lines.texts, *self.write_back()]):
             yield from wrapped(line)
         yield "}"
 
@@ -138,8 +137,10 @@ class TileWriter(FaceWriter):
         for part in self._parts:
             if part.statements:
                 with self._only(part):
-                    frees = pragma if part is self._parts[-1] else INDEPENDENT
-                    self._loop_over(lines, k, strip, strip_end, self.point_call(), frees)
+                    is_last = part is self._parts[-1]
+                    frees = pragma if is_last else INDEPENDENT
+                    call = self.point_call(trap="trap" if is_last else IGNORED)
+                    self._loop_over(lines, k, strip, strip_end, call, frees)
             lines.add(*self.strip_calls(part, self.coordinate(self.nest.loops[k].name), (strip, strip_end)))
         lines.close()
 

@@ -6,7 +6,8 @@ do not vectorise.
         w[j] = a * (u[j] - v[j]) ** 2      →     square = squares of argument
                                                  for j:  w[j] = a * square[j]
 
-What is computed before its turn is computed in every iteration anyway, and raises nothing. It reads nothing that an earlier
+What is computed before its turn is computed in every iteration anyway; where it may raise, that is noted when its turn comes, for
+which it is computed again. It reads nothing that an earlier
 statement of its iteration stores; where iterations depend on each other, nothing that any statement does: so every value is the
 one that it was. Where arguments lie one after the other in an array, they are taken from there, and u[j]**2 and u[j + 1]**2 once.
 """
@@ -90,6 +91,8 @@ class _Distribution:
     _arguments: dict[t.Typed, tuple[t.Local, int]] = field(default_factory=dict)
     _turns: dict[t.Typed, int] = field(default_factory=dict)  # of locals that need not wait for the last loop
 
+    _raising: set[t.Local] = field(default_factory=set)  # of these, those that may raise where they are computed
+
     def rewritten(self, statement: t.TypedStatement) -> t.TypedStatement:
         """The statement with calls replaced by their results; from here on what it sets is known."""
         if isinstance(statement, t.SimpleStatement):
@@ -97,6 +100,8 @@ class _Distribution:
             statement = replace(statement, value=value)
             if isinstance(statement, t.TypedLocal) and turn is not None:
                 self._turns[statement.local] = turn
+                if _may_raise(value, self._raising):
+                    self._raising.add(statement.local)
         self.stored |= _stored((statement,))
         return statement
 
@@ -110,6 +115,8 @@ class _Distribution:
             turns: Iterable[int] = (count - 1,)
             if isinstance(statement, t.TypedLocal) and statement.local in awaited:
                 turns = range(count) if _is_of_indices(statement.value) else (self._turns[statement.local],)
+                if statement.local in self._raising:
+                    turns = dict.fromkeys((*turns, count - 1))
             for turn in turns:
                 loops[turn][0].append(statement)
         for value, (local, turn) in self._arguments.items():
@@ -137,7 +144,7 @@ class _Distribution:
         if node in self.invariants:
             return node, 0
         if is_invariant(node):
-            return node, None if any(map(_raises, t.walk(node))) else 0
+            return node, 0
         if isinstance(node, t.Local):
             return node, self._turns.get(node) if node in self.own else 0
         parts = [self._visited(child, always and is_always) for child, is_always in _evaluated(node)]
@@ -150,8 +157,8 @@ class _Distribution:
             return node, None
         turn = max(known, default=0)
         if always and isinstance(node, t.Operation) and strip_function(node) is not None:
-            node, turn = self._called(node, known), turn + 1
-        return node, None if _raises(node) else turn
+            return self._called(node, known), turn + 1
+        return node, turn
 
     def _called(self, node: t.Operation, turns: Sequence[int]) -> t.Typed:
         """The result of a call, whose operands' turns are these."""
@@ -168,9 +175,13 @@ class _Distribution:
             number = sum(len(call.results) for call in self.calls) + 1
             call.results[at] = t.Local(node.dtype, f"{name} {number}", 1)
             self._turns[call.results[at]] = call.turn
-        if node.trap is None:
-            return call.results[at]
-        return replace(node, operator="checked", operands=(call.results[at], *taken, *others))
+        if node.trap is not None:
+            return replace(node, operator="checked", operands=(call.results[at], *taken, *others))
+        result: t.Typed = call.results[at]
+        for argument in taken:
+            if _may_raise(argument, ()):
+                result = t.Operation(node.dtype, "after", (result, argument))
+        return result
 
     def _call(self, operation: t.Operation, at: int, turn: int) -> _Call:
         """One that there is already for arguments near by, or another."""
@@ -298,6 +309,15 @@ def _with_children(node: t.Typed, parts: Sequence[t.Typed]) -> t.Typed:
             moved = (replace(s, index=next(indices)) if isinstance(s, t.LookupSubscript) else s for s in subscripts)
             return replace(node, subscripts=tuple(moved))
     return node
+
+
+def may_raise(statement: t.TypedStatement) -> bool:
+    return any(_may_raise(value, ()) for value in t.own_values(statement))
+
+
+def _may_raise(node: t.Typed, raising: Collection[t.Typed]) -> bool:
+    """Whether computing an expression may raise, or computing a local that is in it."""
+    return any(part in raising or _raises(part) for part in t.walk(node))
 
 
 def _raises(node: t.Typed) -> bool:

@@ -163,6 +163,8 @@ class Printer:
                 limit = literal(computing, CARRIED_LIMIT)
                 function = "lw_fitting" if computing == "int64" else "lw_fitting_f64"
                 return f"{function}({stripped(operands[0])}, -{limit}, {limit}, {node.trap}, trap)"
+            case "after":
+                return f"lw_after_{suffix}({', '.join(map(stripped, operands))})"
             case "checked":
                 return f"lw_checked_{len(operands) - 1}({', '.join(operands)}, {node.trap}, trap)"
             case "not zero":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lapwing.affine.affine import Affine
-from lapwing.codegen.body.distribution import Part, distributed
+from lapwing.codegen.body.distribution import Part, distributed, may_raise
 from lapwing.codegen.body.expression import C_TYPES, SUFFIXES, Printer, strip_arguments, strip_call, stripped
 from lapwing.codegen.body.names import Names
 from lapwing.codegen.body.text import element, indented, mentions, plus
@@ -15,6 +15,8 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.typed import loads
 
 INDEPENDENT = "#pragma GCC ivdep"  # of a loop's iterations
+IGNORED = "ignored"  # the variable in which it is noted that what is computed before its turn may raise
+IGNORED_TRAP = f"int64_t {IGNORED} = 0;"
 
 _Place = tuple[int, ...]  # of a statement: its position in its block, after that of the statement the block is in
 
@@ -230,17 +232,19 @@ class StatementWriter:
             if part.statements:
                 lines = [] if part is parts[-1] else [INDEPENDENT]
                 lines.append(f"for (int64_t {x} = {strip}; {x} < {strip_end}; ++{x}) {{")
-                for local in part.incoming:
-                    value = self.in_strip(local, f"{x} - {strip}")
-                    lines.append(f"    const {C_TYPES[local.dtype]} {self._name(local)} = {value};")
-                lines += self._inner_block(part.statements, (*place, number))
-                lines += [
-                    f"    {self.in_strip(local, f'{x} - {strip}')} = {self._name(local)};" for local in part.outgoing
-                ]
+                if part is not parts[-1] and any(map(may_raise, part.statements)):
+                    lines += [f"    {IGNORED_TRAP}", f"    int64_t *const trap = &{IGNORED};"]
+                lines += self._part_block(part, f"{x} - {strip}", (*place, number))
                 yield from indented([*lines, "}"], 2)
             yield from indented(list(self.strip_calls(part, x, (strip, strip_end))), 2)
         yield "    }"
         yield "}"
+
+    def _part_block(self, part: Part, iteration: str, place: _Place) -> Iterator[str]:
+        for local in part.incoming:
+            yield f"    const {C_TYPES[local.dtype]} {self._name(local)} = {self.in_strip(local, iteration)};"
+        kept = [f"{self.in_strip(local, iteration)} = {self._name(local)};" for local in part.outgoing]
+        yield from self._inner_block(part.statements, place, kept)
 
     def strip_of(self, local: t.Local) -> str:
         """The array with what a local is in all iterations of a strip."""
