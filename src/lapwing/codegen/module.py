@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 
 from lapwing.affine.affine import Affine
-from lapwing.codegen.body.expression import C_TYPES, loop_variable, stripped
+from lapwing.codegen.body.expression import C_TYPES, SUFFIXES, loop_variable, stripped
 from lapwing.codegen.body.statements import StatementWriter
 from lapwing.codegen.body.text import indented, mentions, wrapped
 from lapwing.loopnest import ir
@@ -15,7 +15,7 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.promotion import scalar_type
 from lapwing.loopnest.binding.scalars import scalar_places
 from lapwing.loopnest.binding.typed import children, numpy_loops, walk
-from lapwing.tiling.invariants import costly_invariants, raising_invariants
+from lapwing.tiling.invariants import conditional_invariants, costly_invariants, raising_invariants
 
 EXACT_WORDS = 72  # LW_EXACT_WORDS of support.h
 
@@ -27,11 +27,24 @@ class ModuleWriter(StatementWriter):
         super().__init__(bound)
         # What is computed before the loops: its C name, and its text there.
         self._invariants: list[tuple[t.Typed, str, str]] = []
+        self._conditional: set[str] = set()  # the names of those that not every iteration comes to
         found = dict.fromkeys((*raising_invariants(bound.body), *costly_invariants(bound.body)))
         for number, node in enumerate(found, 1):
             name = self.names.get(("invariant", node), f"invariant_{number}")
             self._invariants.append((node, name, self.printer.print(node)))
         self.printer.named = {node: name for node, name, _ in self._invariants}
+        for node in conditional_invariants(bound.body):
+            self._name_conditional(node)
+
+    def _name_conditional(self, node: t.Typed) -> None:
+        """What may raise is noted apart, and where an iteration comes to it."""
+        name = self.names.get(("invariant", node), f"invariant_{len(self._invariants) + 1}")
+        self._invariants.append((node, name, self.printer.print(node)))
+        self.printer.named[node] = f"lw_noting_{SUFFIXES[node.dtype]}({name}, {self._own_trap(name)}, trap)"
+        self._conditional.add(name)
+
+    def _own_trap(self, invariant: str) -> str:
+        return self.names.get(("trap of", invariant), f"{invariant}_trap")
 
     # -- scalars and accumulators ------------------------------------------------------------------------------------
 
@@ -171,7 +184,12 @@ class ModuleWriter(StatementWriter):
         """Declarations of those that a body uses."""
         for node, name, text in self._invariants:
             if mentions(body, name):
-                trap = ["&trap"] if mentions(text, "trap") else []
+                trap = []
+                if name in self._conditional:
+                    yield f"int64_t {self._own_trap(name)} = 0;"
+                    trap = [f"&{self._own_trap(name)}"]
+                elif mentions(text, "trap"):
+                    trap = ["&trap"]
                 arguments = ", ".join([*map(self.scalar, self._scalars_in(text)), *trap])
                 yield f"const {C_TYPES[node.dtype]} {name} = {self._function(name)}({arguments});"
 
@@ -226,6 +244,8 @@ class ModuleWriter(StatementWriter):
         for node, name, _ in self._invariants:
             if mentions(body, name):
                 found.append((f"{C_TYPES[node.dtype]} {name}", name))
+            if mentions(body, self._own_trap(name)):
+                found.append((f"int64_t {self._own_trap(name)}", self._own_trap(name)))
         for accumulator in self.bound.body.accumulators:
             name = self.accumulator(accumulator.name)
             if not mentions(body, name):

@@ -380,6 +380,23 @@ LW_INLINE void lw_note(bool bad, int64_t id, int64_t *trap) {
     if (__builtin_expect(bad, 0) && *trap == 0) *trap = id;
 }
 
+/* What was computed before the loops; its own trap says whether the plain loop raises where it comes to it. */
+#define LW_NOTING(suffix, type)                                                                                        \
+    LW_INLINE type lw_noting_##suffix(type computed, int64_t own_trap, int64_t *trap) {                                \
+        lw_note(own_trap != 0, own_trap, trap);                                                                        \
+        return computed;                                                                                               \
+    }
+LW_NOTING(f64, double)
+LW_NOTING(f32, float)
+LW_NOTING(i64, int64_t)
+LW_NOTING(i32, int32_t)
+LW_NOTING(i16, int16_t)
+LW_NOTING(i8, int8_t)
+LW_NOTING(u8, uint8_t)
+LW_NOTING(b, bool)
+LW_NOTING(c128, double _Complex)
+LW_NOTING(c64, float _Complex)
+
 /* The divisor of a Python division, which must not be zero. */
 LW_INLINE double lw_divisor_f64(double b, int64_t id, int64_t *trap) {
     lw_note(b == 0, id, trap);

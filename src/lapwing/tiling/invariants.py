@@ -22,6 +22,15 @@ def raising_invariants(body: t.TypedBody) -> tuple[t.Typed, ...]:
     return tuple(dict.fromkeys(found for value in values for found in _inside(value)))
 
 
+def conditional_invariants(body: t.TypedBody) -> tuple[t.Typed, ...]:
+    """The largest others over arguments alone that may raise, and that iterations evaluate which come to them."""
+    if not body.traps:
+        return ()
+    known = set(raising_invariants(body))
+    found = _largest(body, lambda node: node in known or (is_invariant(node) and any(map(_is_trapped, t.walk(node)))))
+    return tuple(node for node in dict.fromkeys(found) if node not in known)
+
+
 def raises_alike(body: t.TypedBody) -> bool:
     """Whether nothing else in the body may raise."""
     if not body.traps:

@@ -119,15 +119,11 @@ def check_body(data: st.DataObject) -> None:
         path = Path(directory) / "drawn.py"
         path.write_text(drawn.text)
         nest = load(path).nest
-        raised = None
         try:
             best = nest.python(**expected, p=1.5)
-        except ArithmeticError as error:
-            raised = type(error).__name__
-        if raised is not None:
-            with pytest.raises(lw.LapwingError) as caught:
+        except ArithmeticError:
+            with pytest.raises(lw.LapwingError):
                 nest(**arrays, p=1.5)
-            assert isinstance(caught.value, lw.RefusedError) or raised in str(caught.value)
             return
         try:
             found = nest(**arrays, p=1.5)
