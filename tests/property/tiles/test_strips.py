@@ -46,6 +46,7 @@ LEAVES = (
     "u[i, j]",
     "a[i, j + 2 if j < 9 else j]",
     "a[i, j if a[i, j] > 0 else 0]",
+    "p**2",
 )
 FUNCTIONS = (
     "np.exp({})", "np.log({})", "np.tanh({})", "np.sin({})", "np.hypot({}, {})", "np.arctan2({}, {})", "np.power({}, 2)",
