@@ -47,6 +47,9 @@ LEAVES = (
     "a[i, j + 2 if j < 9 else j]",
     "a[i, j if a[i, j] > 0 else 0]",
     "p**2",
+    "a[i, j]**2",
+    "a[i, j + 1]**2",
+    "a[i, j - 1]**2",
 )
 FUNCTIONS = (
     "np.exp({})", "np.log({})", "np.tanh({})", "np.sin({})", "np.hypot({}, {})", "np.arctan2({}, {})", "np.power({}, 2)",
@@ -247,6 +250,24 @@ def chained_elsewhere(u, a):
     for i in range(u.shape[0]):
         for j in range(1, u.shape[1]):
             u[i, j] = 0.5 * u[i, j - 1] + a[i, j] ** 2 - a[i, j - 1] ** 2
+
+
+@lw.nest
+def far_apart(u, a):
+    for i in range(u.shape[0]):
+        for j in range(9, u.shape[1] - 9):
+            u[i, j] = a[i, j + 9] ** 2 + a[i, j + 1] ** 2 * a[i, j - 1] ** 2 - a[i, j - 9] ** 2
+
+
+@pytest.mark.parametrize("nest", [chained_elsewhere, far_apart])
+@pytest.mark.parametrize("columns", [2, 256, 257, 258, 274, 275, 600])
+def test_results_that_iterations_share(nest: lw.Nest, columns: int) -> None:
+    random = np.random.default_rng(columns)
+    u, a = random.uniform(-3, 3, (2, 3, columns))
+    expected = u.copy()
+    nest.python(expected, a)
+    nest(u, a)
+    assert not differing(u, expected).any()
 
 
 def text_of(nest: lw.Nest) -> str:
