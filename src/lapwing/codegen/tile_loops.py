@@ -18,7 +18,7 @@ from dataclasses import fields, replace
 from functools import cached_property
 
 from lapwing.affine.scanning import LoopBounds
-from lapwing.codegen.body.distribution import Part, distributed
+from lapwing.codegen.body.distribution import Part
 from lapwing.codegen.body.expression import C_TYPES, stripped
 from lapwing.codegen.body.if_conversion import without_branches
 from lapwing.codegen.body.names import PairNames
@@ -49,11 +49,9 @@ class TileWriter(FaceWriter):
         self.form, self.lanes = form, form.lanes
         self._row_names = self._name_row_invariants() if form.lanes == 1 and bound.skew is None else []
         self.in_strips = form.lanes == 1
-        self._parts = (
-            distributed(body.statements, self._counting_up(innermost.name), form.independent, self.printer.named)
-            if self.in_strips
-            else ()
-        )
+        self._parts: tuple[Part, ...] = ()
+        if self.in_strips:
+            self._parts = self.parts_of(body.statements, self._counting_up(innermost.name), form.independent)
         self._part: Part | None = None  # that is written, where it is not the whole body
 
     def _counting_up(self, loop: str) -> str:

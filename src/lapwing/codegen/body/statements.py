@@ -185,7 +185,7 @@ class StatementWriter:
                 end = self.names.get(("end", *place), f"{x}_end")
                 first, last = (stripped(self.printer.print(bound)) for bound in (start, stop))
                 yield f"const int64_t {end} = {last};"
-                if parts := self._parts_of(statement):
+                if parts := self._parts_of_inner(statement):
                     yield from self._strip_loop(x, (first, end), parts, place)
                     return
                 if isinstance(step, t.Literal) and isinstance(step.value, int):
@@ -214,11 +214,19 @@ class StatementWriter:
 
     # -- loops in strips, distributed over several ----------------------------------------------------------------------
 
-    def _parts_of(self, loop: t.TypedFor) -> tuple[Part, ...]:
+    def _parts_of_inner(self, loop: t.TypedFor) -> tuple[Part, ...]:
         counts_up = isinstance(loop.step, t.Literal) and loop.step.value == 1
         if not (self.in_strips and counts_up):
             return ()
-        return distributed(loop.body, loop.index.name, independent=False, invariants=self.printer.named)
+        return self.parts_of(loop.body, loop.index.name, independent=False)
+
+    def parts_of(self, body: Sequence[t.TypedStatement], index: str, independent: bool) -> tuple[Part, ...]:
+        """The loops that one is distributed over; none where it stays whole."""
+        parts = distributed(body, index, independent, self.printer.named)
+        for call in (call for part in parts for call in part.calls):
+            (first, _), *_ = call.results
+            self._strip_places |= {local: (first, behind) for local, behind in call.results}
+        return parts
 
     def _strip_loop(self, x: str, bounds: tuple[str, str], parts: Sequence[Part], place: _Place) -> Iterator[str]:
         """A loop inside of the body: the function of the body has all that it takes."""
@@ -264,7 +272,6 @@ class StatementWriter:
                 (first, _), *_ = call.results
                 size = "LW_STRIP + LW_MARGIN" if call.further else "LW_STRIP"
                 yield f"{C_TYPES[first.dtype]} {self.strip_of(first)}[{size}];"
-                self._strip_places |= {local: (first, behind) for local, behind in call.results}
 
     def strip_calls(self, part: Part, x: str, strip: tuple[str, str]) -> Iterator[str]:
         """The calls that follow a part of a loop, over iterations from the first one of a strip to its end."""
