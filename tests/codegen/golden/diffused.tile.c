@@ -47,23 +47,23 @@ LW_INLINE void diffused_part_3(const double *restrict old, int64_t old_s0, doubl
     double s_2 = s;
     const int64_t k_end = u_shape1;
     {
-        double power_1_strip[LW_STRIP + LW_MARGIN];
-        double power_3_strip[LW_STRIP];
+        double power_1_2_strip[LW_STRIP + LW_MARGIN];
+        double power_3_2_strip[LW_STRIP];
         for (int64_t strip_2 = INT64_C(0); strip_2 < k_end; strip_2 += LW_STRIP) {
             const int64_t strip_end = lw_min_i64(strip_2 + LW_STRIP, k_end);
             {
                 const int64_t k = strip_2;
-                lw_strip_square_f64(&old[i * old_s0 + k], power_1_strip, strip_end - strip_2 + 1);
+                lw_strip_square_f64(&old[i * old_s0 + k], power_1_2_strip, strip_end - strip_2 + 1);
             }
             {
                 const int64_t k = strip_2;
-                lw_strip_root_f64(&old[0 * old_s0 + k], power_3_strip, strip_end - strip_2);
+                lw_strip_root_f64(&old[0 * old_s0 + k], power_3_2_strip, strip_end - strip_2);
             }
             for (int64_t k = strip_2; k < strip_end; ++k) {
-                const double power_1 = power_1_strip[k - strip_2];
-                const double power_2 = power_1_strip[k - strip_2 + 1];
-                const double power_3 = power_3_strip[k - strip_2];
-                const double s_3 = s_2 + ((power_1 - power_2) * power_3);
+                const double power_1_2 = power_1_2_strip[k - strip_2];
+                const double power_2_2 = power_1_2_strip[k - strip_2 + 1];
+                const double power_3_2 = power_3_2_strip[k - strip_2];
+                const double s_3 = s_2 + ((power_1_2 - power_2_2) * power_3_2);
                 s_2 = s_3;
             }
         }

@@ -50,14 +50,21 @@ class Part:
 
 
 def distributed(
-    body: Sequence[t.TypedStatement], index: str, independent: bool, invariants: Collection[t.Typed] = ()
+    body: Sequence[t.TypedStatement],
+    index: str,
+    independent: bool,
+    invariants: Collection[t.Typed] = (),
+    number: int = 1,
 ) -> tuple[Part, ...]:
-    """The loops over parts of a loop's body; none where there is nothing to call in between. index: of the loop, where it counts
-    up by ones; independent: whether its iterations are; invariants: what is computed before the loop."""
+    """The loops over parts of a loop's body; none where there is nothing to call in between.
+
+    index: of the loop, where it counts up by ones; independent: whether its iterations are; invariants: what is computed before
+    the loop; number: of the loop, of which new locals are versions.
+    """
     if any(isinstance(s, t.TypedJump) for s in t.all_statements(body)):
         return ()  # what follows it may be left out
     stored = set[str]() if independent else _stored(body)
-    found = _Distribution(index, frozenset(_set_in(body)), frozenset(invariants), stored)
+    found = _Distribution(number, index, frozenset(_set_in(body)), frozenset(invariants), stored)
     last = [found.rewritten(statement) for statement in body]
     if not found.calls:
         return ()
@@ -83,6 +90,7 @@ class _Call:
 class _Distribution:
     """What statements compute, by the turn of the loop that can do it first; 0 is the first loop's."""
 
+    number: int
     index: str
     own: frozenset[t.Local]  # set in the loop
     invariants: frozenset[t.Typed]
@@ -172,8 +180,8 @@ class _Distribution:
         call = self._call(replace(node, operands=(*arguments, *others), trap=None), at, max(turns))
         if at not in call.results:
             name = node.operator.removeprefix("math.").removeprefix("numpy.").replace("**", "power")
-            number = sum(len(call.results) for call in self.calls) + 1
-            call.results[at] = t.Local(node.dtype, f"{name} {number}", 1)
+            count = sum(len(call.results) for call in self.calls) + 1
+            call.results[at] = t.Local(node.dtype, f"{name} {count}", self.number)
             self._turns[call.results[at]] = call.turn
         if node.trap is not None:
             return replace(node, operator="checked", operands=(call.results[at], *taken, *others))
@@ -197,7 +205,10 @@ class _Distribution:
         if argument in self._turns or self._is_in_a_row(argument):
             return argument
         if argument not in self._arguments:
-            self._arguments[argument] = t.Local(argument.dtype, f"argument {len(self._arguments) + 1}", 1), turn
+            self._arguments[argument] = (
+                t.Local(argument.dtype, f"argument {len(self._arguments) + 1}", self.number),
+                turn,
+            )
         return self._arguments[argument][0]
 
     def _is_in_a_row(self, node: t.Typed) -> bool:

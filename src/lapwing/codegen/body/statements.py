@@ -35,6 +35,7 @@ class StatementWriter:
         for array in bound.arrays:
             self.array(array.name)
         self.in_strips = False  # whether inner loops may be gone through in strips
+        self._loop_numbers: dict[_Place, int] = {}  # of those that may be gone through in strips
         # Of what functions give for a strip: the array that they fill, and how far behind the iteration's place it is there.
         self._strip_places: dict[t.Local, tuple[t.Local, int]] = {}
         self.printer = Printer(self._name, self.element, self._extent, self.affine)
@@ -185,7 +186,7 @@ class StatementWriter:
                 end = self.names.get(("end", *place), f"{x}_end")
                 first, last = (stripped(self.printer.print(bound)) for bound in (start, stop))
                 yield f"const int64_t {end} = {last};"
-                if parts := self._parts_of_inner(statement):
+                if parts := self._parts_of_inner(statement, place):
                     yield from self._strip_loop(x, (first, end), parts, place)
                     return
                 if isinstance(step, t.Literal) and isinstance(step.value, int):
@@ -214,15 +215,18 @@ class StatementWriter:
 
     # -- loops in strips, distributed over several ----------------------------------------------------------------------
 
-    def _parts_of_inner(self, loop: t.TypedFor) -> tuple[Part, ...]:
+    def _parts_of_inner(self, loop: t.TypedFor, place: _Place) -> tuple[Part, ...]:
         counts_up = isinstance(loop.step, t.Literal) and loop.step.value == 1
         if not (self.in_strips and counts_up):
             return ()
-        return self.parts_of(loop.body, loop.index.name, independent=False)
+        return self.parts_of(loop.body, loop.index.name, False, place)
 
-    def parts_of(self, body: Sequence[t.TypedStatement], index: str, independent: bool) -> tuple[Part, ...]:
+    def parts_of(
+        self, body: Sequence[t.TypedStatement], index: str, independent: bool, place: _Place = ()
+    ) -> tuple[Part, ...]:
         """The loops that one is distributed over; none where it stays whole."""
-        parts = distributed(body, index, independent, self.printer.named)
+        number = self._loop_numbers.setdefault(place, len(self._loop_numbers) + 1)
+        parts = distributed(body, index, independent, self.printer.named, number)
         for call in (call for part in parts for call in part.calls):
             (first, _), *_ = call.results
             self._strip_places |= {local: (first, behind) for local, behind in call.results}
