@@ -97,7 +97,7 @@ class TileWriter(FaceWriter):
 
     def _loops(self, lines: Lines, call: str) -> None:
         if not self.joins_sweeps:
-            self.sweep_indices(lines, call)
+            self.sweep_indices(lines, " ".join([call, *(text for _, _, text in self._row_names)]))
         *_, innermost = order = [self.nest.sweep_depth + k for k in self.form.order]
         outer = self.outer_loops()
         for k in outer:

@@ -284,7 +284,8 @@ class StatementWriter:
             arguments = []
             for argument in strip_arguments(call.operation):
                 if isinstance(argument, t.Local):
-                    arguments.append(self.strip_of(argument))
+                    array, behind = self._strip_places.get(argument, (argument, 0))
+                    arguments.append(plus(self.strip_of(array), behind))
                 else:
                     arguments.append(f"&{self.printer.print(argument)}")
             result = self.strip_of(call.results[0][0])
