@@ -151,6 +151,19 @@ def damped(u, f, k):
     return power
 
 
+@lw.nest
+def diffused(u, old, kappa, lam):
+    n = old.shape[0]
+    for i in range(n):
+        for j in range(1, u.shape[1]):
+            west, north = old[i, j - 1] - old[i, j], old[(i + 1) % n, j] - old[i, j]
+            u[i, j] += lam * np.exp(-((west / kappa) ** 2)) * west + (kappa**3 * north if north > 0 else 0.0)
+            s = 0.0
+            for k in range(u.shape[1]):
+                s += (old[i, k] ** 2 - old[i, k + 1] ** 2) * old[0, k] ** 0.5
+            u[i, j] += s
+
+
 def collatz(steps, most):
     longest = 0
     for k in range(1, steps.shape[0]):
@@ -189,6 +202,7 @@ CASES: dict[str, tuple[lw.Nest, tuple[Any, ...]]] = {
     "columns": (columns, (floats(5, 6), floats(6))),
     "relaxed": (relaxed, (floats(5, 6), floats(5, 6, 3))),
     "damped": (damped, (floats(5, 6, dtype=complex), floats(5, 6), 0.3j)),
+    "diffused": (diffused, (floats(5, 6), floats(5, 7), np.float64(0.5), 0.25)),
     "collatz": (region_of(collatz), (floats(9, dtype=np.int32), 100)),
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 
 from lapwing.affine.affine import Affine
-from lapwing.codegen.body.expression import C_TYPES, loop_variable, stripped
+from lapwing.codegen.body.expression import C_TYPES, SUFFIXES, loop_variable, stripped
 from lapwing.codegen.body.statements import StatementWriter
 from lapwing.codegen.body.text import indented, mentions, wrapped
 from lapwing.loopnest import ir
@@ -15,7 +15,7 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.promotion import scalar_type
 from lapwing.loopnest.binding.scalars import scalar_places
 from lapwing.loopnest.binding.typed import children, numpy_loops, walk
-from lapwing.tiling.invariants import raising_invariants
+from lapwing.tiling.invariants import conditional_invariants, costly_invariants, raising_invariants
 
 EXACT_WORDS = 72  # LW_EXACT_WORDS of support.h
 
@@ -27,10 +27,24 @@ class ModuleWriter(StatementWriter):
         super().__init__(bound)
         # What is computed before the loops: its C name, and its text there.
         self._invariants: list[tuple[t.Typed, str, str]] = []
-        for number, node in enumerate(raising_invariants(bound.body), 1):
+        self._conditional: set[str] = set()  # the names of those that not every iteration comes to
+        found = dict.fromkeys((*raising_invariants(bound.body), *costly_invariants(bound.body)))
+        for number, node in enumerate(found, 1):
             name = self.names.get(("invariant", node), f"invariant_{number}")
             self._invariants.append((node, name, self.printer.print(node)))
         self.printer.named = {node: name for node, name, _ in self._invariants}
+        for node in conditional_invariants(bound.body):
+            self._name_conditional(node)
+
+    def _name_conditional(self, node: t.Typed) -> None:
+        """What may raise is noted apart, and where an iteration comes to it."""
+        name = self.names.get(("invariant", node), f"invariant_{len(self._invariants) + 1}")
+        self._invariants.append((node, name, self.printer.print(node)))
+        self.printer.named[node] = f"lw_noting_{SUFFIXES[node.dtype]}({name}, {self._own_trap(name)}, trap)"
+        self._conditional.add(name)
+
+    def _own_trap(self, invariant: str) -> str:
+        return self.names.get(("trap of", invariant), f"{invariant}_trap")
 
     # -- scalars and accumulators ------------------------------------------------------------------------------------
 
@@ -159,7 +173,8 @@ class ModuleWriter(StatementWriter):
         """A function for everything that is computed before the loops."""
         for node, name, text in self._invariants:
             scalars = self._scalars_in(text)
-            parameters = ", ".join([*(f"{self.scalar_c_type(s)} {self.scalar(s)}" for s in scalars), "int64_t *trap"])
+            trap = ["int64_t *trap"] if mentions(text, "trap") else []
+            parameters = ", ".join([*(f"{self.scalar_c_type(s)} {self.scalar(s)}" for s in scalars), *trap]) or "void"
             yield f"LW_INLINE {C_TYPES[node.dtype]} {self._function(name)}({parameters}) {{"
             yield from wrapped(f"    return {stripped(text)};")
             yield "}"
@@ -169,7 +184,13 @@ class ModuleWriter(StatementWriter):
         """Declarations of those that a body uses."""
         for node, name, text in self._invariants:
             if mentions(body, name):
-                arguments = ", ".join([*map(self.scalar, self._scalars_in(text)), "&trap"])
+                trap = []
+                if name in self._conditional:
+                    yield f"int64_t {self._own_trap(name)} = 0;"
+                    trap = [f"&{self._own_trap(name)}"]
+                elif mentions(text, "trap"):
+                    trap = ["&trap"]
+                arguments = ", ".join([*map(self.scalar, self._scalars_in(text)), *trap])
                 yield f"const {C_TYPES[node.dtype]} {name} = {self._function(name)}({arguments});"
 
     def _function(self, invariant: str) -> str:
@@ -215,6 +236,9 @@ class ModuleWriter(StatementWriter):
             strides = [self.stride(array.name, axis) for axis in range(len(array.shape) - 1)]
             found += [(f"int64_t {stride}", stride) for stride in strides if mentions(body, stride)]
         found += [(declared, name) for declared, name in self.buffer_parameters() if mentions(body, name)]
+        found += [
+            (declared, given) for declared, given in self.local_parameters() if mentions(body, _name_in(declared))
+        ]
         for parameter in self.scalar_names():
             name = self.scalar(parameter)
             if mentions(body, name):
@@ -222,8 +246,11 @@ class ModuleWriter(StatementWriter):
         for node, name, _ in self._invariants:
             if mentions(body, name):
                 found.append((f"{C_TYPES[node.dtype]} {name}", name))
+            if mentions(body, self._own_trap(name)):
+                found.append((f"int64_t {self._own_trap(name)}", self._own_trap(name)))
         for accumulator in self.bound.body.accumulators:
-            found += self.accumulator_parameters(accumulator)
+            parameters = self.accumulator_parameters(accumulator)
+            found += [(declared, argument) for declared, argument in parameters if mentions(body, argument.lstrip("&"))]
         if mentions(body, "trap"):
             found.append(("int64_t *trap", "&trap"))
         for loop in self.nest.loop_names:
@@ -242,6 +269,10 @@ class ModuleWriter(StatementWriter):
         """Of an exact sum, as parameters of the loop body's function and as arguments of its call."""
         name, (terms, count) = self.accumulator(accumulator.name), self.terms_names(accumulator)
         return [(f"int64_t *{name}", name), (f"double *{terms}", terms), (f"int64_t *{count}", f"&{count}")]
+
+    def local_parameters(self) -> list[tuple[str, str]]:
+        """Of locals that are set before, or read after, what is written: parameters of its function and arguments of the call."""
+        return []
 
     def buffer_parameters(self) -> list[tuple[str, str]]:
         """Of what the loop body uses besides arrays: parameters of its function and arguments of the call."""
@@ -269,6 +300,10 @@ def accumulator_words(accumulators: Sequence[t.Accumulator]) -> int:
 def _extremum(function: str, bounds: Sequence[Affine]) -> str:
     """Bounds of a loop as Python writes them."""
     return str(bounds[0]) if len(bounds) == 1 else f"{function}({', '.join(map(str, bounds))})"
+
+
+def _name_in(declaration: str) -> str:
+    return declaration.split()[-1].lstrip("*")
 
 
 def _field(accumulator: t.Accumulator) -> str:

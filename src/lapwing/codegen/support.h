@@ -241,6 +241,7 @@ LW_INLINE bool lw_numpy_clip_b(bool x, bool low, bool high) { return (x | low) &
 typedef struct {
     void (*function)(char **, const intptr_t *, const intptr_t *, void *);
     void *data;
+    int64_t most; /* elements a call, where the bits of one depend on no other */
 } lw_numpy_loop;
 #define LW_CALLS(suffix, type)                                                                                         \
     LW_INLINE type lw_call_1_##suffix(const lw_numpy_loop *loop, type x) {                                             \
@@ -284,9 +285,12 @@ LW_COMPLEX_CALLS(c64, float)
  * with twice the digits, as high + low. pow computes one within a small error and rounds it: if the true one is further
  * than that error from the middle between two numbers, where rounding changes its mind, then pow's result is high.
  *
- * The error before rounding is less than 0.013 units in the last place in glibc 2.28 and later for powers between 2^-64
- * and 2^64 (sysdeps/ieee754/dbl-64/e_pow.c: 0.011, and the power's natural logarithm times 1.5 * 2^-15), and for these
- * exponents less than 0.002 in powf, found by trying all floats. 0.014 is allowed for. Elsewhere pow is called. */
+ * Before it rounds, glibc's pow (2.28 and later, sysdeps/ieee754/dbl-64/e_pow.c) is off by less than 7.6 * 2^-62 of the
+ * power where that is between 2^-64 and 2^64. The last step is scale + scale * tmp with |tmp| < 0.0028 < 2^-8: tmp is
+ * the result of five sums, each rounded by at most 2^-62, and the product adds 1.4 * 2^-62 where it is not fused; the
+ * polynomial is good to 0.1 * 2^-62; and the logarithm is to 1.5 * 2^-68 of itself, which the power's natural logarithm
+ * (44.4) multiplies to 1.1 * 2^-62. powf is off by less than 0.002 units in the last place for these exponents, found
+ * by trying all floats. Elsewhere pow is called. */
 #if defined(__GLIBC__) && defined(__FP_FAST_FMA)
 #if __GLIBC_PREREQ(2, 28)
 #define LW_ROUNDING_TEST 1
@@ -294,80 +298,104 @@ LW_COMPLEX_CALLS(c64, float)
 #endif
 
 #ifdef LW_ROUNDING_TEST
-/* Whether every number within 0.014 units of high + low rounds to high; not where high is beyond the limits. The unit
- * is that below high, which at a power of two is the smaller one. */
+/* Whether all that pow may have before it rounds, where the power is high + low, rounds to high: what is taken off high
+ * then leaves it as it is. (Upwards the next number is as far away or, at a power of two, further.) */
 LW_INLINE bool lw_rounds_to(double high, double low) {
     uint64_t bits;
     memcpy(&bits, &high, sizeof bits);
     bits &= INT64_MAX;
-    const uint64_t unit_bits = (bits - 1) & UINT64_C(0x7ff0000000000000);
-    double unit;
-    memcpy(&unit, &unit_bits, sizeof unit);
     const bool inside = bits - (UINT64_C(959) << 52) < UINT64_C(128) << 52;
-    return inside & (fabs(low) <= unit * (0.486 * 0x1p-52));
+    const double size = fabs(high), off = fma(7.6 * 0x1p-62, size, fabs(low));
+    return inside & (size - off == size);
 }
-LW_INLINE bool lw_rounds_to_float(float high, double power) {
-    uint32_t bits;
-    memcpy(&bits, &high, sizeof bits);
-    bits &= INT32_MAX;
-    const uint32_t unit_bits = (bits - 1) & UINT32_C(0x7f800000);
-    float unit;
-    memcpy(&unit, &unit_bits, sizeof unit);
-    const bool inside = bits - (UINT32_C(2) << 23) < UINT32_C(250) << 23;
-    return inside & (fabs(power - high) <= unit * (0.486 * 0x1p-23));
+/* The same for floats, of a power that is a double: it is not near the middle of the 2^29 doubles to a float. */
+LW_INLINE bool lw_rounds_to_float(double power) {
+    const uint64_t middle = UINT64_C(1) << 28, margin = UINT64_C(3) << 20; /* 0.0059 units */
+    uint64_t bits;
+    memcpy(&bits, &power, sizeof bits);
+    bits &= INT64_MAX;
+    const bool inside = bits - (UINT64_C(898) << 52) < UINT64_C(250) << 52;
+    return inside & ((bits & (2 * middle - 1)) - (middle - margin) > 2 * margin);
 }
-LW_INLINE double lw_square_f64(double x) {
-    const double high = x * x, low = fma(x, x, -high);
-    if (__builtin_expect(lw_rounds_to(high, low), 1)) return high;
-    return x == 0 ? high : lw_pow(x, 2);
+/* Each power rounded, and whether that is pow's result. */
+LW_INLINE double lw_rounded_square_f64(double x, bool *certain) {
+    const double high = x * x;
+    *certain = lw_rounds_to(high, fma(x, x, -high)) | (x == 0);
+    return high;
 }
-LW_INLINE double lw_cube_f64(double x) {
+LW_INLINE double lw_rounded_cube_f64(double x, bool *certain) {
     const double square = x * x, rest = fma(x, x, -square), product = square * x;
     const double beyond = fma(square, x, -product) + rest * x, high = product + beyond;
-    if (__builtin_expect(lw_rounds_to(high, beyond - (high - product)), 1)) return high;
-    return x == 0 ? product : lw_pow(x, 3);
+    *certain = lw_rounds_to(high, beyond - (high - product)) | (x == 0);
+    return x == 0 ? product : high; /* with its sign */
 }
-LW_INLINE double lw_fourth_f64(double x) {
+LW_INLINE double lw_rounded_fourth_f64(double x, bool *certain) {
     const double square = x * x, rest = fma(x, x, -square), product = square * square;
     const double beyond = fma(square, square, -product) + 2 * square * rest, high = product + beyond;
-    if (__builtin_expect(lw_rounds_to(high, beyond - (high - product)), 1)) return high;
-    return x == 0 ? product : lw_pow(x, 4);
+    *certain = lw_rounds_to(high, beyond - (high - product)) | (x == 0);
+    return high;
 }
 /* The remainder of a root is twice the root times what is missing, that of a quotient the divisor times what is. */
-LW_INLINE double lw_root_f64(double x) {
-    const double high = sqrt(x), low = fma(-high, high, x) * (0.5 / high);
-    return __builtin_expect(lw_rounds_to(high, low), 1) ? high : lw_pow(x, 0.5);
+LW_INLINE double lw_rounded_root_f64(double x, bool *certain) {
+    const double high = sqrt(x);
+    *certain = lw_rounds_to(high, fma(-high, high, x) * (0.5 / high));
+    return high;
 }
-LW_INLINE double lw_inverse_f64(double x) {
-    const double high = 1 / x, low = fma(-high, x, 1) * high;
-    return __builtin_expect(lw_rounds_to(high, low), 1) ? high : lw_pow(x, -1);
+LW_INLINE double lw_rounded_inverse_f64(double x, bool *certain) {
+    const double high = 1 / x;
+    *certain = lw_rounds_to(high, fma(-high, x, 1) * high);
+    return high;
 }
-#define LW_FLOAT_POWER(name, exponent, power)                                                                          \
-    LW_INLINE float lw_##name##_f32(float single) {                                                                    \
+#define LW_ROUNDED_FLOAT(name, exponent, power)                                                                        \
+    LW_INLINE float lw_rounded_##name##_f32(float single, bool *certain) {                                             \
         const double x = single, found = power;                                                                        \
-        const float high = (float)found;                                                                               \
-        if (__builtin_expect(lw_rounds_to_float(high, found), 1)) return high;                                         \
-        return x == 0 && exponent > 1 ? high : lw_powf(single, exponent);                                              \
+        *certain = lw_rounds_to_float(found) | ((x == 0) & (exponent > 1));                                            \
+        return (float)found;                                                                                           \
     }
-LW_FLOAT_POWER(square, 2, x *x)
-LW_FLOAT_POWER(cube, 3, x * x * x)
-LW_FLOAT_POWER(fourth, 4, (x * x) * (x * x))
-LW_FLOAT_POWER(root, 0.5F, sqrt(x))
-LW_FLOAT_POWER(inverse, -1, 1 / x)
+LW_ROUNDED_FLOAT(square, 2, x *x)
+LW_ROUNDED_FLOAT(cube, 3, x * x * x)
+LW_ROUNDED_FLOAT(fourth, 4, (x * x) * (x * x))
+LW_ROUNDED_FLOAT(root, 0.5F, sqrt(x))
+LW_ROUNDED_FLOAT(inverse, -1, 1 / x)
+#define LW_POWER(name, exponent, suffix, type, POW)                                                                    \
+    LW_INLINE type lw_##name##_##suffix(type x) {                                                                      \
+        bool certain;                                                                                                  \
+        const type rounded = lw_rounded_##name##_##suffix(x, &certain);                                                \
+        return __builtin_expect(certain, 1) ? rounded : POW(x, exponent);                                              \
+    }
 #else
-#define LW_LIBRARY_POWER(name, exponent)                                                                               \
-    LW_INLINE double lw_##name##_f64(double x) { return lw_pow(x, exponent); }                                         \
-    LW_INLINE float lw_##name##_f32(float x) { return lw_powf(x, exponent); }
-LW_LIBRARY_POWER(square, 2)
-LW_LIBRARY_POWER(cube, 3)
-LW_LIBRARY_POWER(fourth, 4)
-LW_LIBRARY_POWER(root, 0.5F)
-LW_LIBRARY_POWER(inverse, -1)
+#define LW_POWER(name, exponent, suffix, type, POW)                                                                    \
+    LW_INLINE type lw_##name##_##suffix(type x) { return POW(x, exponent); }
 #endif
+#define LW_POWERS(name, exponent)                                                                                      \
+    LW_POWER(name, exponent, f64, double, lw_pow)                                                                      \
+    LW_POWER(name, exponent, f32, float, lw_powf)
+LW_POWERS(square, 2)
+LW_POWERS(cube, 3)
+LW_POWERS(fourth, 4)
+LW_POWERS(root, 0.5F)
+LW_POWERS(inverse, -1)
 
 LW_INLINE void lw_note(bool bad, int64_t id, int64_t *trap) {
     if (__builtin_expect(bad, 0) && *trap == 0) *trap = id;
 }
+
+/* What was computed before the loops; its own trap says whether the plain loop raises where it comes to it. */
+#define LW_NOTING(suffix, type)                                                                                        \
+    LW_INLINE type lw_noting_##suffix(type computed, int64_t own_trap, int64_t *trap) {                                \
+        lw_note(own_trap != 0, own_trap, trap);                                                                        \
+        return computed;                                                                                               \
+    }
+LW_NOTING(f64, double)
+LW_NOTING(f32, float)
+LW_NOTING(i64, int64_t)
+LW_NOTING(i32, int32_t)
+LW_NOTING(i16, int16_t)
+LW_NOTING(i8, int8_t)
+LW_NOTING(u8, uint8_t)
+LW_NOTING(b, bool)
+LW_NOTING(c128, double _Complex)
+LW_NOTING(c64, float _Complex)
 
 /* The divisor of a Python division, which must not be zero. */
 LW_INLINE double lw_divisor_f64(double b, int64_t id, int64_t *trap) {

@@ -18,9 +18,11 @@ from dataclasses import fields, replace
 from functools import cached_property
 
 from lapwing.affine.scanning import LoopBounds
-from lapwing.codegen.body.expression import C_TYPES
+from lapwing.codegen.body.distribution import Part
+from lapwing.codegen.body.expression import C_TYPES, stripped
 from lapwing.codegen.body.if_conversion import without_branches
 from lapwing.codegen.body.names import PairNames
+from lapwing.codegen.body.statements import IGNORED, IGNORED_TRAP, INDEPENDENT
 from lapwing.codegen.body.text import Lines, indented, mentions, wrapped
 from lapwing.codegen.faces import FaceWriter
 from lapwing.loopnest.binding import typed as t
@@ -28,7 +30,7 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.chains import shortened
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
-from lapwing.tiling.invariants import is_invariant, raises_alike
+from lapwing.tiling.invariants import is_invariant, is_row_invariant, raises_alike, row_invariants
 
 # "ivdep" and "omp simd" free the iterations of one loop from each other, not those of the loop around it. Compilers have
 # got that wrong; nothing moves across this line.
@@ -45,6 +47,16 @@ class TileWriter(FaceWriter):
             body = without_branches(body)
         super().__init__(replace(bound, body=body), faces)
         self.form, self.lanes = form, form.lanes
+        self._row_names = self._name_row_invariants() if form.lanes == 1 and bound.skew is None else []
+        self.in_strips = form.lanes == 1
+        self._parts: tuple[Part, ...] = ()
+        if self.in_strips:
+            self._parts = self.parts_of(body.statements, self._counting_up(innermost.name), form.independent)
+        self._part: Part | None = None  # that is written, where it is not the whole body
+
+    def _counting_up(self, loop: str) -> str:
+        """The name of a loop's index, if that is the loop's coordinate."""
+        return loop if self.coordinate(loop) == self.index(loop) else ""
 
     @property
     def joins_sweeps(self) -> bool:
@@ -56,16 +68,19 @@ class TileWriter(FaceWriter):
         yield from ()
 
     def source(self) -> str:
-        lines = [*self.heading("One tile."), *self.headers(), "", *self.invariant_functions(), *self.point_functions()]
-        lines += ["", *self._compute(), "", *self.face_functions()]
-        return "\n".join(lines) + "\n"
+        lines = [*self.invariant_functions(), *self.point_functions()]
+        lines += [*self._compute(), "", *self.face_functions()]
+        strips = ['#include "strips.h"'] if any("LW_STRIP" in line for line in lines) else []
+        return "\n".join([*self.heading("One tile."), *self.headers(), *strips, "", *lines]) + "\n"
 
     def point_functions(self) -> Iterator[str]:
         """The loop body, in every form that the loops call."""
-        yield from self.point_function()
-        if self._wraps:
-            with self._where_nothing_wraps():
-                yield from ("", *self.point_function())
+        if self._wraps or not self._parts:
+            yield from (*self.point_function(), "")
+        with self._where_nothing_wraps():
+            for part in self._parts or ((None,) if self._wraps else ()):
+                with self._only(part):
+                    yield from (*self.point_function(), "") if part is None or part.statements else ()
 
     def _compute(self) -> Iterator[str]:
         lines = Lines()
@@ -78,27 +93,27 @@ class TileWriter(FaceWriter):
         # Where nothing else raises, arrays are worked on where they lie, and an error must find them as they were.
         leave = ["if (trap != 0) {", "    tile->trap = trap;", "    return;", "}"]
         early = leave if self.bound.body.traps and raises_alike(self.bound.body) else []
-        for line in indented([*declared, *invariants, *early, *lines.texts, *self.write_back()]):
+        strips = [*([IGNORED_TRAP] if mentions(text, IGNORED) else []), *self.strips(self._parts)]
+        for line in indented([*declared, *invariants, *early, *strips, *lines.texts, *self.write_back()]):
             yield from wrapped(line)
         yield "}"
 
     def _loops(self, lines: Lines, call: str) -> None:
         if not self.joins_sweeps:
-            self.sweep_indices(lines, call)
+            self.sweep_indices(lines, " ".join([call, *(text for _, _, text in self._row_names)]))
         *_, innermost = order = [self.nest.sweep_depth + k for k in self.form.order]
         outer = self.outer_loops()
         for k in outer:
             self.open_loop(lines, k)
+        lines.add(*(f"const {c_type} {name} = {text};" for c_type, name, text in self._row_names))
         if self.lanes > 1:
             self.pair(lines, order[-2], innermost, call, is_inside=bool(outer))
         else:
-            pragma = "#pragma GCC ivdep" if self.form.independent else ""
+            pragma = INDEPENDENT if self.form.independent else ""
             if self._wraps:
                 self._split_loop(lines, innermost, call, pragma)
             else:
-                self.open_loop(lines, innermost, pragma)
-                lines.add(call)
-                lines.close()
+                self._innermost_loop(lines, innermost, pragma)
             if self.form.independent and outer:
                 lines.add(IN_ORDER)
         lines.close_all()
@@ -107,6 +122,102 @@ class TileWriter(FaceWriter):
         """The loops around the innermost one, or around the pair of lanes."""
         order = [self.nest.sweep_depth + k for k in self.form.order]
         return order[: -2 if self.lanes > 1 else -1]
+
+    def _innermost_loop(self, lines: Lines, k: int, pragma: str) -> None:
+        bounds = self.loop_bounds(k)
+        self._plain_loop(lines, k, bounds.low, self.loop_end(lines, k), pragma)
+
+    def _plain_loop(self, lines: Lines, k: int, start: str, stop: str, pragma: str) -> None:
+        """The innermost loop over a range, in strips where it is distributed over several."""
+        if not self._parts:
+            self._loop_over(lines, k, start, stop, self.point_call(), pragma)
+            return
+        strip, strip_end = (self.names.get(name, name) for name in ("strip", "strip_end"))
+        lines.open(f"for (int64_t {strip} = {start}; {strip} < {stop}; {strip} += LW_STRIP) {{")
+        lines.add(f"const int64_t {strip_end} = lw_min_i64({strip} + LW_STRIP, {stop});")
+        for part in self._parts:
+            if part.statements:
+                with self._only(part):
+                    is_last = part is self._parts[-1]
+                    frees = pragma if is_last else INDEPENDENT
+                    call = self.point_call(trap="trap" if is_last else IGNORED)
+                    self._loop_over(lines, k, strip, strip_end, call, frees)
+            lines.add(*self.strip_calls(part, self.coordinate(self.nest.loops[k].name), (strip, strip_end)))
+        lines.close()
+
+    def _loop_over(self, lines: Lines, k: int, start: str, stop: str, call: str, pragma: str) -> None:
+        name = self.nest.loops[k].name
+        x = self.coordinate(name)
+        lines.add(*([pragma] if pragma else []))
+        lines.open(f"for (int64_t {x} = {start}; {x} < {stop}; ++{x}) {{")
+        lines.add(*self.index_from_coordinates(name), call)
+        lines.close()
+
+    # -- one of the loops that the innermost one is distributed over ---------------------------------------------------
+
+    @contextmanager
+    def _only(self, part: Part | None) -> Iterator[None]:
+        """What is written is one part of the loop body."""
+        self._part = part
+        try:
+            yield
+        finally:
+            self._part = None
+
+    def body_statements(self) -> Sequence[t.TypedStatement]:
+        return super().body_statements() if self._part is None else self._part.statements
+
+    def statements(self) -> Iterator[str]:
+        yield from super().statements()
+        if self._part is not None:
+            for local in self._part.outgoing:
+                name = self.printer.name(local)
+                yield f"*{self._set_elsewhere(local)} = {name};"
+
+    def _set_elsewhere(self, local: t.Local) -> str:
+        return self.names.get(("set", local), f"{self.printer.name(local)}_out")
+
+    def _part_parameters(self) -> list[tuple[str, str]]:
+        """Of locals that are set before, or read after, the part that is written."""
+        if self._part is None:
+            return []
+        x = self.coordinate(self.nest.space_loops[self.form.order[-1]].name)
+        place = f"{x} - {self.names.get('strip', 'strip')}"
+        return [
+            *((f"{C_TYPES[v.dtype]} {self.printer.name(v)}", self.in_strip(v, place)) for v in self._part.incoming),
+            *(
+                (f"{C_TYPES[v.dtype]} *restrict {self._set_elsewhere(v)}", f"&{self.in_strip(v, place)}")
+                for v in self._part.outgoing
+            ),
+        ]
+
+    # -- what is the same in all iterations of the innermost loop ------------------------------------------------------
+
+    def _name_row_invariants(self) -> list[tuple[str, str, str]]:
+        """Gives them names, by which they are printed from here on; their C types, names and texts."""
+        innermost = self.nest.space_loops[self.form.order[-1]].name
+        outer = frozenset(loop.name for loop in self.nest.loops) - {innermost}
+        named: list[tuple[str, str, str]] = []
+        indices = dict.fromkeys(
+            (node.array, subscript)
+            for node in self._nodes()
+            if isinstance(node, t.Load)
+            for subscript in node.subscripts
+            if isinstance(subscript, t.LookupSubscript) and subscript.counts_from_end and subscript.trap is None
+            if is_row_invariant(subscript.index, outer)
+        )
+        for number, (array, subscript) in enumerate(indices, 1):
+            name = self.names.get(("row index", array, subscript), f"row_{number}")
+            named.append(("int64_t", name, self.printer.index(array, subscript)))
+            self.printer.indices[array, subscript] = name
+        for number, node in enumerate(row_invariants(self.bound.body, outer), len(indices) + 1):
+            name = self.names.get(("row invariant", node), f"row_{number}")
+            named.append((C_TYPES[node.dtype], name, stripped(self.printer.print(node))))
+            self.printer.named = {**self.printer.named, node: name}
+        return named
+
+    def local_parameters(self) -> list[tuple[str, str]]:
+        return [*((f"{c_type} {name}", name) for c_type, name, _ in self._row_names), *self._part_parameters()]
 
     # -- indices that wrap -------------------------------------------------------------------------------------------
 
@@ -143,9 +254,12 @@ class TileWriter(FaceWriter):
             self.printer.inside = frozenset()
 
     def point_name(self) -> str:
-        if self.printer.inside:
-            return self.names.get("point inside", f"{super().point_name()}_inside")
-        return super().point_name()
+        inside = "_inside" if self.printer.inside else ""
+        if self._part is not None:
+            number = self._parts.index(self._part) + 1
+            return self.names.get(("part", number), f"{self.nest.name}_part_{number}{inside}")
+        name = super().point_name()
+        return self.names.get("point inside", f"{name}_inside") if inside else name
 
     def _split_loop(self, lines: Lines, k: int, call: str, pragma: str) -> None:
         """The innermost loop in three parts (index set splitting): in the middle one nothing wraps, and vectors can be
@@ -160,13 +274,10 @@ class TileWriter(FaceWriter):
             high = f"lw_min_i64({high}, {text})"
         lines.add(f"const int64_t {first} = lw_min_i64({end}, lw_max_i64({low}, {begin}));")
         lines.add(f"const int64_t {last} = lw_max_i64({first}, {high});")
+        self._loop_over(lines, k, low, first, call, "")
         with self._where_nothing_wraps():
-            inside = self.point_call()
-        for head, start, stop, what in (("", low, first, call), (pragma, first, last, inside), ("", last, end, call)):
-            lines.add(*([head] if head else []))
-            lines.open(f"for (int64_t {x} = {start}; {x} < {stop}; ++{x}) {{")
-            lines.add(what)
-            lines.close()
+            self._plain_loop(lines, k, first, last, pragma)
+        self._loop_over(lines, k, last, end, call, "")
 
     def pair(self, lines: Lines, v: int, w: int, call: str, is_inside: bool) -> None:
         """The two innermost loops as a block of rows, each one step behind the row above.
@@ -291,7 +402,7 @@ class TileWriter(FaceWriter):
         stores = [s for s in body.simple if isinstance(s, t.TypedStore)]
         small = all(s.target.dtype in ("int64", "int32", "int16", "int8", "uint8") for s in stores)
         expensive = any(_is_expensive(statement.value) for statement in body.simple)
-        return "#pragma omp simd" if plain and (expensive or small) else "#pragma GCC ivdep"
+        return "#pragma omp simd" if plain and (expensive or small) else INDEPENDENT
 
 
 def _is_expensive(node: t.Typed) -> bool:

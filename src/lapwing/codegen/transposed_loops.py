@@ -98,7 +98,7 @@ class TransposedTileWriter(TileWriter):
         yield from super().point_functions()
         if self.vectors:
             with self._one_vector():
-                yield from ("", *self.point_function())
+                yield from (*self.point_function(), "")
 
     @contextmanager
     def _one_vector(self) -> Iterator[None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -27,6 +27,9 @@ SUFFIXES = {
 
 # Functions the compiler may inline because their results are exact; the others go to the library by another name.
 _EXACT = {"sqrt", "floor", "ceil", "trunc", "rint"}
+_IN_PLACE = _EXACT | {"fabs", "copysign"}  # that the compiler has instructions for
+# NumPy's own loops that take another way for some exponents, where all elements have the same one.
+_BY_EXPONENT = {"power", "float_power"}
 _SMALL = ("int16", "int8", "uint8")
 
 
@@ -50,6 +53,7 @@ class Printer:
         self.placed: dict[t.Load, str] = {}  # elements that are kept elsewhere than in their arrays
         # Where an iteration is inside of all arrays: indices that need not come back at the other end.
         self.inside: frozenset[t.Operation | t.LookupSubscript] = frozenset()
+        self.indices: dict[tuple[str, t.LookupSubscript], str] = {}  # into arrays, that are computed before a loop
         self.kept: dict[t.Load, str] = {}  # elements whose value just stored is still at hand, by the C name it has
 
     def print(self, node: t.Typed) -> str:
@@ -84,13 +88,16 @@ class Printer:
             if isinstance(subscript, t.AffineSubscript):
                 subscripts.append(self.affine(subscript.affine + Affine(subscript.wrap)))
                 continue
-            index, extent = self.print(subscript.index), self.extent(node.array, subscript.axis)
-            if subscript.trap is not None:
-                subscripts.append(f"lw_lookup({index}, {extent}, {subscript.trap}, trap)")
-            else:
-                is_from_end = subscript.counts_from_end and subscript not in self.inside
-                subscripts.append(f"lw_wrap({index}, {extent})" if is_from_end else index)
+            subscripts.append(self.indices.get((node.array, subscript)) or self.index(node.array, subscript))
         return self.element(node.array, subscripts)
+
+    def index(self, array: str, subscript: t.LookupSubscript) -> str:
+        """A computed index where it is inside the array."""
+        index, extent = self.print(subscript.index), self.extent(array, subscript.axis)
+        if subscript.trap is not None:
+            return f"lw_lookup({index}, {extent}, {subscript.trap}, trap)"
+        is_from_end = subscript.counts_from_end and subscript not in self.inside
+        return f"lw_wrap({index}, {extent})" if is_from_end else index
 
     def _convert(self, node: t.Convert) -> str:
         operand = self.print(node.operand)
@@ -156,6 +163,10 @@ class Printer:
                 limit = literal(computing, CARRIED_LIMIT)
                 function = "lw_fitting" if computing == "int64" else "lw_fitting_f64"
                 return f"{function}({stripped(operands[0])}, -{limit}, {limit}, {node.trap}, trap)"
+            case "after":
+                return f"lw_after_{suffix}({', '.join(map(stripped, operands))})"
+            case "checked":
+                return f"lw_checked_{len(operands) - 1}({', '.join(operands)}, {node.trap}, trap)"
             case "not zero":
                 return f"lw_not_zero({stripped(operands[0])}, {node.trap}, trap)"
             case "assigned":
@@ -194,7 +205,7 @@ class Printer:
 
     def _power(self, node: t.Operation, operands: list[str]) -> str:
         single = node.dtype == "float32"
-        quick = powers.QUICK.get(powers.exponent(node) or 0.0)
+        quick = _quick_power(node)
         if quick is None:
             call = f"lw_pow{'f' if single else ''}({operands[0]}, {operands[1]})"
         else:
@@ -249,6 +260,34 @@ _COMPLEX = {
     "power of 3": "power_3",
     "python power": "python_power", "modulus": "modulus", "conjugate": "conjugate", "real": "real", "imag": "imag",
 }  # fmt: skip
+
+
+def strip_function(node: t.Operation) -> str | None:
+    """The function of strips.h that computes an operation for many arguments at once, where there is one."""
+    suffix, (kind, _, name) = SUFFIXES[node.dtype], node.operator.rpartition(".")
+    if powers.is_power(node):
+        return f"lw_strip_{_quick_power(node) or 'pow'}_{suffix}"
+    if kind == "math" and name not in _IN_PLACE:
+        return f"lw_strip_{name}_{suffix}"
+    if t.is_numpy_loop(node) and node.operands[0].dtype not in PARTS and name not in _BY_EXPONENT:
+        return f"lw_strip_call_{len(node.operands)}_{suffix}"
+    return None
+
+
+def strip_arguments(node: t.Operation) -> tuple[t.Typed, ...]:
+    """The operands that its function of strips.h takes."""
+    return node.operands[:1] if powers.is_power(node) and _quick_power(node) else node.operands
+
+
+def strip_call(node: t.Operation, arguments: Sequence[str], result: str, count: str) -> str:
+    """The call of its function of strips.h, with the C names of arrays."""
+    is_loop = t.is_numpy_loop(node)
+    first = [f"&{loop_variable(node.operator.removeprefix('numpy.'), node.dtype)}"] if is_loop else []
+    return f"{strip_function(node)}({', '.join([*first, *arguments, result, count])});"
+
+
+def _quick_power(node: t.Operation) -> str | None:
+    return powers.QUICK.get(powers.exponent(node) or 0.0)
 
 
 def loop_variable(name: str, dtype: str) -> str:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from lapwing.affine.affine import Affine
-from lapwing.codegen.body.expression import C_TYPES, SUFFIXES, Printer, stripped
+from lapwing.codegen.body.distribution import Part, distributed, may_raise
+from lapwing.codegen.body.expression import C_TYPES, SUFFIXES, Printer, strip_arguments, strip_call, stripped
 from lapwing.codegen.body.names import Names
-from lapwing.codegen.body.text import element, indented, mentions
+from lapwing.codegen.body.text import element, indented, mentions, plus
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.typed import loads
+
+INDEPENDENT = "#pragma GCC ivdep"  # of a loop's iterations
+IGNORED = "ignored"  # the variable in which it is noted that what is computed before its turn may raise
+IGNORED_TRAP = f"int64_t {IGNORED} = 0;"
 
 _Place = tuple[int, ...]  # of a statement: its position in its block, after that of the statement the block is in
 
@@ -29,6 +34,10 @@ class StatementWriter:
             self.index(loop.name)
         for array in bound.arrays:
             self.array(array.name)
+        self.in_strips = False  # whether inner loops may be gone through in strips
+        self._loop_numbers: dict[_Place, int] = {}  # of those that may be gone through in strips
+        # Of what functions give for a strip: the array that they fill, and how far behind the iteration's place it is there.
+        self._strip_places: dict[t.Local, tuple[t.Local, int]] = {}
         self.printer = Printer(self._name, self.element, self._extent, self.affine)
 
     # -- names -------------------------------------------------------------------------------------------------------
@@ -98,7 +107,10 @@ class StatementWriter:
 
     def statements(self) -> Iterator[str]:
         """The loop body; reductions are updated through pointers of their names, traps noted through ``trap``."""
-        yield from self._block(self.bound.body.statements, ())
+        yield from self._block(self.body_statements(), ())
+
+    def body_statements(self) -> Sequence[t.TypedStatement]:
+        return self.bound.body.statements
 
     def _block(self, statements: Sequence[t.TypedStatement], place: _Place) -> Iterator[str]:
         """Statements in a row. What is stored before a loop or a condition may have changed after it."""
@@ -182,6 +194,9 @@ class StatementWriter:
                 end = self.names.get(("end", *place), f"{x}_end")
                 first, last = (stripped(self.printer.print(bound)) for bound in (start, stop))
                 yield f"const int64_t {end} = {last};"
+                if parts := self._parts_of_inner(statement, place):
+                    yield from self._strip_loop(x, (first, end), parts, place)
+                    return
                 if isinstance(step, t.Literal) and isinstance(step.value, int):
                     by = step.value
                     goes_on = f"{x} {'<' if by > 0 else '>'} {end}"
@@ -206,8 +221,90 @@ class StatementWriter:
             case t.TypedJump(kind=kind):
                 yield f"{kind};"
 
-    def _inner_block(self, statements: Sequence[t.TypedStatement], place: _Place) -> Iterator[str]:
-        lines = list(self._block(statements, place))
+    # -- loops in strips, distributed over several ----------------------------------------------------------------------
+
+    def _parts_of_inner(self, loop: t.TypedFor, place: _Place) -> tuple[Part, ...]:
+        counts_up = isinstance(loop.step, t.Literal) and loop.step.value == 1
+        if not (self.in_strips and counts_up):
+            return ()
+        return self.parts_of(loop.body, loop.index.name, False, place)
+
+    def parts_of(
+        self, body: Sequence[t.TypedStatement], index: str, independent: bool, place: _Place = ()
+    ) -> tuple[Part, ...]:
+        """The loops that one is distributed over; none where it stays whole."""
+        number = self._loop_numbers.setdefault(place, len(self._loop_numbers) + 1)
+        parts = distributed(body, index, independent, self.printer.named, number)
+        for call in (call for part in parts for call in part.calls):
+            (first, _), *_ = call.results
+            self._strip_places |= {local: (first, behind) for local, behind in call.results}
+        return parts
+
+    def _strip_loop(self, x: str, bounds: tuple[str, str], parts: Sequence[Part], place: _Place) -> Iterator[str]:
+        """A loop inside of the body: the function of the body has all that it takes."""
+        first, end = bounds
+        strip, strip_end = (self.names.get((name, *place), name) for name in ("strip", "strip_end"))
+        yield "{"
+        yield from indented(list(self.strips(parts)))
+        yield f"    for (int64_t {strip} = {first}; {strip} < {end}; {strip} += LW_STRIP) {{"
+        yield f"        const int64_t {strip_end} = lw_min_i64({strip} + LW_STRIP, {end});"
+        for number, part in enumerate(parts):
+            if part.statements:
+                lines = [] if part is parts[-1] else [INDEPENDENT]
+                lines.append(f"for (int64_t {x} = {strip}; {x} < {strip_end}; ++{x}) {{")
+                if part is not parts[-1] and any(map(may_raise, part.statements)):
+                    lines += [f"    {IGNORED_TRAP}", f"    int64_t *const trap = &{IGNORED};"]
+                lines += self._part_block(part, f"{x} - {strip}", (*place, number))
+                yield from indented([*lines, "}"], 2)
+            yield from indented(list(self.strip_calls(part, x, (strip, strip_end))), 2)
+        yield "    }"
+        yield "}"
+
+    def _part_block(self, part: Part, iteration: str, place: _Place) -> Iterator[str]:
+        for local in part.incoming:
+            yield f"    const {C_TYPES[local.dtype]} {self._name(local)} = {self.in_strip(local, iteration)};"
+        kept = [f"{self.in_strip(local, iteration)} = {self._name(local)};" for local in part.outgoing]
+        yield from self._inner_block(part.statements, place, kept)
+
+    def strip_of(self, local: t.Local) -> str:
+        """The array with what a local is in all iterations of a strip."""
+        return self.names.get(("strip of", local), f"{self._name(local)}_strip")
+
+    def in_strip(self, local: t.Local, iteration: str) -> str:
+        """Its element that is the local's value in an iteration."""
+        array, behind = self._strip_places.get(local, (local, 0))
+        return f"{self.strip_of(array)}[{plus(iteration, behind)}]"
+
+    def strips(self, parts: Sequence[Part]) -> Iterator[str]:
+        """Declares those arrays."""
+        for local in dict.fromkeys(local for part in parts for local in part.outgoing):
+            yield f"{C_TYPES[local.dtype]} {self.strip_of(local)}[LW_STRIP];"
+        for part in parts:
+            for call in part.calls:
+                (first, _), *_ = call.results
+                size = "LW_STRIP + LW_MARGIN" if call.further else "LW_STRIP"
+                yield f"{C_TYPES[first.dtype]} {self.strip_of(first)}[{size}];"
+
+    def strip_calls(self, part: Part, x: str, strip: tuple[str, str]) -> Iterator[str]:
+        """The calls that follow a part of a loop, over iterations from the first one of a strip to its end."""
+        first, end = strip
+        for call in part.calls:
+            arguments = []
+            for argument in strip_arguments(call.operation):
+                if isinstance(argument, t.Local):
+                    array, behind = self._strip_places.get(argument, (argument, 0))
+                    arguments.append(plus(self.strip_of(array), behind))
+                else:
+                    arguments.append(f"&{self.printer.print(argument)}")
+            result = self.strip_of(call.results[0][0])
+            text = strip_call(call.operation, arguments, result, plus(f"{end} - {first}", call.further))
+            in_arrays = any(isinstance(argument, t.Load) for argument in strip_arguments(call.operation))
+            yield from ("{", f"    const int64_t {x} = {first};", f"    {text}", "}") if in_arrays else (text,)
+
+    def _inner_block(
+        self, statements: Sequence[t.TypedStatement], place: _Place, last: Sequence[str] = ()
+    ) -> Iterator[str]:
+        lines = [*self._block(statements, place), *last]
         yield from indented(lines)
         yield from indented(list(self._unused(statements, lines)))
 
@@ -222,7 +319,7 @@ class StatementWriter:
                     yield f"(void){name};"
 
     def unused_locals(self) -> Iterator[str]:
-        yield from self._unused(self.bound.body.statements, list(self.statements()))
+        yield from self._unused(self.body_statements(), list(self.statements()))
 
     def add_exactly(self, accumulator: t.Accumulator, value: str) -> str:
         """Another term of an exact sum."""

@@ -9,7 +9,7 @@ _WITHOUT_PAIRS = "-fno-tree-slp-vectorize"
 _WITHOUT_FUSING = ("-mno-fma", "-mno-avx512f")
 
 # A double made a float and a double again: gcc 12 takes two of them side by side, as a vector, for doubles that stay as they are.
-_NARROWED = re.compile(r"(?<!sizeof)\(float\)|lw_c64_c128|lw_(square|cube|fourth|root|inverse)_f32")
+_NARROWED = re.compile(r"(?<!sizeof)\(float\)|lw_c64_c128|lw_(strip_)?(square|cube|fourth|root|inverse)_f32")
 _WIDENED = re.compile(r"(?<!sizeof)\(double\)|lw_c128_c64")
 
 

@@ -37,7 +37,7 @@ RUNTIME_FLAGS = ("-std=c++20", "-O2")
 SOURCES = Path(__file__).parents[1] / "cpp"  # what the runtime is built from
 LIBURING = ("-DLAPWING_LIBURING", "-luring")
 _CODEGEN = Path(__file__).parents[2] / "codegen"
-HEADERS = (_CODEGEN / "support.h", _CODEGEN / "transposed.h")  # that generated code includes
+HEADERS = tuple(_CODEGEN / name for name in ("support.h", "strips.h", "transposed.h"))  # that generated code includes
 
 Announce = Callable[[str], None] | None
 

@@ -1,0 +1,125 @@
+/* Functions of a strip of numbers at a time, for generated code: compilers cannot vectorise loops that call functions
+ * now and then, as powers do, or always. In between, loops over the strip can be vectorised. Every function has the
+ * very bits of its namesake for one number in support.h. */
+#ifndef LAPWING_STRIPS_H
+#define LAPWING_STRIPS_H
+
+#include "support.h"
+
+enum { LW_STRIP = 256, LW_MARGIN = 8 }; /* functions are called for as many numbers as both together at most */
+
+/* What is given for a strip, where computing its argument may raise: that is noted in its iteration's turn. */
+LW_INLINE double lw_after_f64(double result, double argument) { return (void)argument, result; }
+LW_INLINE float lw_after_f32(float result, float argument) { return (void)argument, result; }
+
+/* Powers: those that are in doubt are left to pow. Doubts are bytes, and are looked through eight at a time; where some
+ * are is noted without a branch, which would be mispredicted. */
+#ifdef LW_ROUNDING_TEST
+enum { LW_GROUP = sizeof(uint64_t) };
+LW_INLINE int64_t lw_groups_in_doubt(int32_t *groups, const uint8_t *doubts, int64_t count) {
+    int64_t found = 0;
+    for (int64_t first = 0; first < count; first += LW_GROUP) {
+        uint64_t group;
+        memcpy(&group, doubts + first, sizeof group);
+        groups[found] = (int32_t)first;
+        found += group != 0;
+    }
+    return found;
+}
+#define LW_STRIP_POWER(name, exponent, suffix, type, POW)                                                              \
+    static __attribute__((unused, noinline)) void lw_strip_##name##_##suffix(const type *restrict x,                   \
+                                                                             type *restrict power, int64_t count) {    \
+        uint8_t doubts[LW_STRIP + LW_MARGIN + LW_GROUP];                                                               \
+        int32_t groups[(LW_STRIP + LW_MARGIN) / LW_GROUP + 1];                                                         \
+        for (int64_t k = 0; k < count; ++k) {                                                                          \
+            bool certain;                                                                                              \
+            power[k] = lw_rounded_##name##_##suffix(x[k], &certain);                                                   \
+            doubts[k] = !certain;                                                                                      \
+        }                                                                                                              \
+        memset(doubts + count, 0, LW_GROUP);                                                                           \
+        const int64_t found = lw_groups_in_doubt(groups, doubts, count);                                               \
+        for (int64_t n = 0; n < found; ++n) {                                                                          \
+            uint64_t group;                                                                                            \
+            memcpy(&group, doubts + groups[n], sizeof group);                                                          \
+            for (; group != 0; group &= group - 1) {                                                                   \
+                const int64_t k = groups[n] + __builtin_ctzll(group) / 8;                                              \
+                power[k] = POW(x[k], exponent);                                                                        \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+#else
+#define LW_STRIP_POWER(name, exponent, suffix, type, POW)                                                              \
+    static __attribute__((unused, noinline)) void lw_strip_##name##_##suffix(const type *restrict x,                   \
+                                                                             type *restrict power, int64_t count) {    \
+        for (int64_t k = 0; k < count; ++k) power[k] = POW(x[k], exponent);                                            \
+    }
+#endif
+#define LW_STRIP_POWERS(name, exponent)                                                                                \
+    LW_STRIP_POWER(name, exponent, f64, double, lw_pow)                                                                \
+    LW_STRIP_POWER(name, exponent, f32, float, lw_powf)
+LW_STRIP_POWERS(square, 2)
+LW_STRIP_POWERS(cube, 3)
+LW_STRIP_POWERS(fourth, 4)
+LW_STRIP_POWERS(root, 0.5F)
+LW_STRIP_POWERS(inverse, -1)
+
+/* C's math library. */
+#define LW_STRIP_LIBRARY_1(name)                                                                                       \
+    LW_INLINE void lw_strip_##name##_f64(const double *restrict x, double *restrict result, int64_t count) {           \
+        for (int64_t k = 0; k < count; ++k) result[k] = lw_##name(x[k]);                                               \
+    }
+#define LW_STRIP_LIBRARY_2(name, suffix, type, FUNCTION)                                                               \
+    LW_INLINE void lw_strip_##name##_##suffix(const type *restrict x, const type *restrict y, type *restrict result,   \
+                                              int64_t count) {                                                         \
+        for (int64_t k = 0; k < count; ++k) result[k] = FUNCTION(x[k], y[k]);                                          \
+    }
+LW_STRIP_LIBRARY_1(exp)
+LW_STRIP_LIBRARY_1(exp2)
+LW_STRIP_LIBRARY_1(expm1)
+LW_STRIP_LIBRARY_1(log)
+LW_STRIP_LIBRARY_1(log2)
+LW_STRIP_LIBRARY_1(log10)
+LW_STRIP_LIBRARY_1(log1p)
+LW_STRIP_LIBRARY_1(sin)
+LW_STRIP_LIBRARY_1(cos)
+LW_STRIP_LIBRARY_1(tan)
+LW_STRIP_LIBRARY_1(asin)
+LW_STRIP_LIBRARY_1(acos)
+LW_STRIP_LIBRARY_1(atan)
+LW_STRIP_LIBRARY_1(sinh)
+LW_STRIP_LIBRARY_1(cosh)
+LW_STRIP_LIBRARY_1(tanh)
+LW_STRIP_LIBRARY_1(asinh)
+LW_STRIP_LIBRARY_1(acosh)
+LW_STRIP_LIBRARY_1(atanh)
+LW_STRIP_LIBRARY_1(erf)
+LW_STRIP_LIBRARY_1(erfc)
+LW_STRIP_LIBRARY_1(cbrt)
+LW_STRIP_LIBRARY_2(atan2, f64, double, lw_atan2)
+LW_STRIP_LIBRARY_2(fmod, f64, double, lw_fmod)
+LW_STRIP_LIBRARY_2(pow, f64, double, lw_pow)
+LW_STRIP_LIBRARY_2(pow, f32, float, lw_powf)
+
+/* NumPy's own loops. */
+#define LW_STRIP_CALLS(suffix, type)                                                                                   \
+    LW_INLINE void lw_strip_call_1_##suffix(const lw_numpy_loop *loop, const type *x, type *result, int64_t count) {   \
+        const intptr_t steps[] = {sizeof(type), sizeof(type)};                                                         \
+        for (intptr_t k = 0, most; k < count; k += most) {                                                             \
+            most = lw_min_i64(loop->most, count - k);                                                                  \
+            char *operands[] = {(char *)(intptr_t)(x + k), (char *)(result + k)};                                      \
+            loop->function(operands, &most, steps, loop->data);                                                        \
+        }                                                                                                              \
+    }                                                                                                                  \
+    LW_INLINE void lw_strip_call_2_##suffix(const lw_numpy_loop *loop, const type *x, const type *y, type *result,     \
+                                            int64_t count) {                                                           \
+        const intptr_t steps[] = {sizeof(type), sizeof(type), sizeof(type)};                                           \
+        for (intptr_t k = 0, most; k < count; k += most) {                                                             \
+            most = lw_min_i64(loop->most, count - k);                                                                  \
+            char *operands[] = {(char *)(intptr_t)(x + k), (char *)(intptr_t)(y + k), (char *)(result + k)};           \
+            loop->function(operands, &most, steps, loop->data);                                                        \
+        }                                                                                                              \
+    }
+LW_STRIP_CALLS(f64, double)
+LW_STRIP_CALLS(f32, float)
+
+#endif
