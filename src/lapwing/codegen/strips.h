@@ -100,10 +100,10 @@ LW_STRIP_LIBRARY_2(fmod, f64, double, lw_fmod)
 LW_STRIP_LIBRARY_2(pow, f64, double, lw_pow)
 LW_STRIP_LIBRARY_2(pow, f32, float, lw_powf)
 
-/* NumPy's own loops. */
+/* NumPy's own loops; one by one as lw_call does. */
 #define LW_STRIP_CALLS(suffix, type)                                                                                   \
     LW_INLINE void lw_strip_call_1_##suffix(const lw_numpy_loop *loop, const type *x, type *result, int64_t count) {   \
-        const intptr_t steps[] = {sizeof(type), sizeof(type)};                                                         \
+        const intptr_t step = loop->most > 1 ? sizeof(type) : 0, steps[] = {step, sizeof(type)};                       \
         for (intptr_t k = 0, most; k < count; k += most) {                                                             \
             most = lw_min_i64(loop->most, count - k);                                                                  \
             char *operands[] = {(char *)(intptr_t)(x + k), (char *)(result + k)};                                      \
@@ -112,7 +112,7 @@ LW_STRIP_LIBRARY_2(pow, f32, float, lw_powf)
     }                                                                                                                  \
     LW_INLINE void lw_strip_call_2_##suffix(const lw_numpy_loop *loop, const type *x, const type *y, type *result,     \
                                             int64_t count) {                                                           \
-        const intptr_t steps[] = {sizeof(type), sizeof(type), sizeof(type)};                                           \
+        const intptr_t step = loop->most > 1 ? sizeof(type) : 0, steps[] = {step, step, sizeof(type)};                 \
         for (intptr_t k = 0, most; k < count; k += most) {                                                             \
             most = lw_min_i64(loop->most, count - k);                                                                  \
             char *operands[] = {(char *)(intptr_t)(x + k), (char *)(intptr_t)(y + k), (char *)(result + k)};           \

@@ -294,8 +294,8 @@ class StatementWriter:
                 if isinstance(argument, t.Local):
                     array, behind = self._strip_places.get(argument, (argument, 0))
                     arguments.append(plus(self.strip_of(array), behind))
-                else:
-                    arguments.append(f"&{self.printer.print(argument)}")
+                elif isinstance(argument, t.Load):
+                    arguments.append(f"&{self.printer.in_array(argument)}")
             result = self.strip_of(call.results[0][0])
             text = strip_call(call.operation, arguments, result, plus(f"{end} - {first}", call.further))
             in_arrays = any(isinstance(argument, t.Load) for argument in strip_arguments(call.operation))

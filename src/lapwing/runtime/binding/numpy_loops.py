@@ -93,7 +93,8 @@ def _in_calls_of(count: int, function: np.ufunc, code: str, operands: list[np.nd
     size, arrays = result.itemsize, [*operands, result]
     for first in range(0, len(result), count):
         places = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data + first * size for array in arrays))
-        steps = (ctypes.c_ssize_t * len(arrays))(*[0 if count == 1 else size] * len(arrays))
+        step = 0 if count == 1 else size  # as in lw_call of support.h
+        steps = (ctypes.c_ssize_t * len(arrays))(*[step] * len(operands), size)
         number = ctypes.c_ssize_t(min(count, len(result) - first))
         _Call(address)(ctypes.addressof(places), ctypes.addressof(number), ctypes.addressof(steps), data)
     return np.where(np.isnan(result), np.nan, result).astype(result.dtype).view(f"u{size}")
