@@ -23,7 +23,7 @@ SHAPES: dict[str, tuple[int, ...]] = {
     "gauss_seidel": (3002, 3002),
     "right_hand_side": (3002, 3002),
     "nine_points": (3002, 3002),
-    "sor3d": (202, 202, 202),
+    "sor3d": (202, 202, 102),
 }
 WORKER = Path(__file__).with_name("_many_sweeps_worker.py")
 WORKER_SECONDS = 900  # after which a run counts as hung

@@ -334,6 +334,16 @@ def test_sweeps_that_share_what_is_copied_are_told_of() -> None:
     assert "copied" not in str(gauss_seidel.plan(of_shape(66, 66), 9, ranks=2))
 
 
+def test_ranks_that_do_several_sweeps_at_once_have_as_much_to_do() -> None:
+    """Over five sweeps the ends of blocks move by four columns: the first rank is given two more, the last two less."""
+    plan = gauss_seidel.plan(of_shape(202, 402), 10, ranks=2)
+    assert (plan.joined, plan.mapping_loop, plan.tile, plan.grid) == (5, "i", 64, (2,))
+    assert plan.partition.cuts == ((1, 201), (1, 203, 401))
+    assert "  sweeps       t, in order; old values exchanged between them; 5 at once, on what is copied once\n" in str(
+        plan
+    )
+
+
 def test_plan_along_time_as_text() -> None:
     plan = upwind.using(tile=3).plan(of_shape(41, 81), 64, ranks=2)
     assert str(plan).splitlines() == [

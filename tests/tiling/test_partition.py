@@ -74,3 +74,10 @@ def test_ranks_near_a_block() -> None:
     assert list(partition.ranks_near(4, [(-1, 2)])) == [3, 5, 6]
     descending = Partition((balanced_cuts(0, 8, 8),), (-1,))
     assert list(descending.ranks_near(4, [(-3, 0)])) == [5, 6, 7]
+
+
+def test_cuts_move_on_in_the_directions_of_loops() -> None:
+    partition = Partition(((0, 10, 20, 30), (0, 8, 16)), (1, -1))
+    assert partition.later((2, 3)).cuts == ((0, 12, 22, 30), (0, 5, 16))
+    assert partition.later((0, 0)) == partition
+    assert partition.later((10, 0)) == partition  # the last block would have no rows left

@@ -257,8 +257,9 @@ class _Bench:
     def measure(self, slice_seconds: float) -> list[Probe]:
         """Passes of all candidates in turns: of the whole block, or of parts that follow each other round the block."""
         share = self.budget_seconds / len(self.walks)
+        slices = [walk.slice_seconds(slice_seconds) for walk in self.walks]
         lengths = []
-        for walk, timer in zip(self.walks, self.timers, strict=True):
+        for walk, timer, slice_seconds in zip(self.walks, self.timers, slices, strict=True):
             # Warms up, and says how many steps the budget allows in a pass.
             begin = time.perf_counter()
             timer.seconds(walk.next_calls(1), slice_seconds)
@@ -268,7 +269,7 @@ class _Bench:
         for number in range(_MOST_PASSES + 1):
             if number > _FEWEST_PASSES and time.perf_counter() > deadline:
                 break
-            for walk, timer, length in zip(self.walks, self.timers, lengths, strict=True):
+            for walk, timer, length, slice_seconds in zip(self.walks, self.timers, lengths, slices, strict=True):
                 walk.note(timer.seconds(walk.next_calls(length), slice_seconds), keep=number > 0)
         return [walk.probe() for walk in self.walks]
 
@@ -308,6 +309,10 @@ class _Walk:
         self._faces: dict[tuple[int, int], dict[int, list[float]]] = {}
         self._noting: list[tuple[tuple[int, int], int]] = []
         self._walked: list[int] = []
+
+    def slice_seconds(self, wanted: float) -> float:
+        """How long slices are; 0 where sweeps are joined, for such steps are not cut."""
+        return wanted if self._sweeps == 1 else 0.0
 
     def _copies_of(self, step: int) -> list[_Copy]:
         if step not in self._copies:

@@ -12,7 +12,7 @@ from lapwing.loopnest.dependences import Dependence
 from lapwing.planner import cuts
 from lapwing.planner.along_time import AlongTime, stages
 from lapwing.planner.cuts import Cut, fits, is_count, mapping_on, most_ranks, partition_of, rule_of_thumb
-from lapwing.planner.inner import FEWEST_JOINED, SHORTEST_SIDE, InnerChoice, choice_by_rule, joined_sweeps
+from lapwing.planner.inner import FEWEST_JOINED, SHORTEST_SIDE, InnerChoice, choice_by_rule, evened, joined_sweeps
 from lapwing.planner.notes import notes
 from lapwing.planner.plan import ENGINES, Plan
 from lapwing.schedule.pipeline import Engine
@@ -89,12 +89,13 @@ def make_plan(
         if cut is None and wishes.grid is None and number > 1:
             cut = _joining_cut(bound, dependences, number, extents, reasons)
         mapping, grid = cut or rule_of_thumb(time, number, wishes.grid, extents, reasons)
-        partition = partition_of(bound, grid)
+        blocks = partition_of(bound, grid)
     else:
+        blocks = partition
         mapping = mapping_on(time, partition.grid, extents) if wishes.cut is None else wishes.cut.mapping
         if wishes.cut is None:
             reasons.append("the arrays are distributed like this already")
-    block = tuple(-(-extent // parts) for extent, parts in zip(extents, partition.grid, strict=True))
+    block = tuple(-(-extent // parts) for extent, parts in zip(extents, blocks.grid, strict=True))
     length = time.sweeps if mapping is None else block[mapping]
 
     def tile_of(form: InnerForm) -> int:
@@ -102,21 +103,23 @@ def make_plan(
         if wishes.tile is not None:
             return max(1, min(int(wishes.tile), length))
         if mapping is None:
-            return max(1, min(time.tile(block, partition.grid, POINTS_A_TILE), length))
-        return max(1, min(default_tile(block, mapping, partition.grid, form), length))
+            return max(1, min(time.tile(block, blocks.grid, POINTS_A_TILE), length))
+        return max(1, min(default_tile(block, mapping, blocks.grid, form), length))
 
     def joined(form: InnerForm) -> int:
-        return joined_sweeps(bound, form, partition, mapping, tile_of(form))
+        return joined_sweeps(bound, form, blocks, mapping, tile_of(form))
 
     if inner is None:
-        inner = choice_by_rule(bound, dependences, is_alone=partition.ranks == 1, block=block, joined=joined)
+        inner = choice_by_rule(bound, dependences, is_alone=blocks.ranks == 1, block=block, joined=joined)
+    if partition is None:
+        blocks = evened(bound, inner.form, blocks, mapping)
     tile = tile_of(inner.form)
-    if wishes.tile is None and partition.ranks > 1:
+    if wishes.tile is None and blocks.ranks > 1:
         points = tile * (math.prod(block) if mapping is None else math.prod(block) // block[mapping])
         reasons.append(f"tiles of {tile}: about {points:,} points a step")
-    faces = Faces(bound, partition, mapping, tile, joined=joined(inner.form))
+    faces = Faces(bound, blocks, mapping, tile, joined=joined(inner.form))
     # The ranks at both ends: in a descending loop, or with old values alone, the first one sends nothing.
-    outer = (0, partition.ranks - 1) if partition.ranks > 1 else ()
+    outer = (0, blocks.ranks - 1) if blocks.ranks > 1 else ()
     ends = [c for rank in outer for c in (*faces.outgoing(rank), *faces.incoming(rank))]
     largest = faces.batch * max((m.bytes for c in ends for m in c.messages), default=0)
     return Plan(
@@ -127,7 +130,7 @@ def make_plan(
         extents=extents,
         mapping=mapping,
         tile=tile,
-        partition=partition,
+        partition=blocks,
         dependences=found,
         steps=-(-length // tile),
         message_bytes=largest,
@@ -136,7 +139,7 @@ def make_plan(
         notes=notes(bound),
         skew=skew,
         joined=faces.joined,
-        idle=int(ranks) - partition.ranks,
+        idle=int(ranks) - blocks.ranks,
     )
 
 

@@ -96,6 +96,13 @@ def choice_by_rule(
     return InnerChoice(form, rule, rivals)
 
 
+def evened(bound: BoundNest, form: InnerForm, partition: Partition, mapping: int | None) -> Partition:
+    """Blocks with about as many points in the mean of the sweeps that are done at once, of such with as many in each sweep: while
+    their ends move the first ranks lose what the last ones gain."""
+    sweeps = joined_sweeps(bound, form, partition, mapping, form.lanes)
+    return partition.later([shift * (sweeps - 1) // 2 for shift in shifts_of(bound)])
+
+
 def joined_sweeps(bound: BoundNest, form: InnerForm, partition: Partition, mapping: int | None, tile: int) -> int:
     """How many sweeps a form does at once: as many at a time as it can, or fewer to have about as many every time.
 

@@ -21,7 +21,7 @@ from lapwing.planner.choose import ROWS_TOGETHER, Wishes
 from lapwing.planner.costs import Placement, pipeline_of, setup_seconds
 from lapwing.planner.cuts import Cut, all_cuts, partition_of
 from lapwing.planner.geometry import Geometry
-from lapwing.planner.inner import joined_sweeps
+from lapwing.planner.inner import evened, joined_sweeps
 from lapwing.planner.plan import SLICE_SECONDS, Plan
 from lapwing.planner.prediction import Prediction, predict
 from lapwing.planner.rates import ProbedRates, Rates, Shape
@@ -81,7 +81,7 @@ class Problem:
     partition: Partition | None = None
     form: InnerForm | None = None
     _geometries: dict[tuple[Cut, int], Geometry] = field(default_factory=dict, repr=False, compare=False)
-    _partitions: dict[tuple[int, ...], Partition] = field(default_factory=dict, repr=False, compare=False)
+    _partitions: dict[Cut, Partition] = field(default_factory=dict, repr=False, compare=False)
 
     @staticmethod
     def of(
@@ -183,9 +183,12 @@ class Problem:
     def _partition(self, cut: Cut) -> Partition:
         if self.partition is not None:
             return self.partition
-        known = self._partitions.get(cut.grid)
+        known = self._partitions.get(cut)
         if known is None:
-            known = self._partitions[cut.grid] = partition_of(self.bound, cut.grid)
+            known = partition_of(self.bound, cut.grid)
+            if self.form is not None:
+                known = evened(self.bound, self.form, known, cut.mapping)
+            self._partitions[cut] = known
         return known
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -121,6 +121,15 @@ class Partition:
     def widest(self) -> tuple[int, ...]:
         """The extent of the widest of the blocks, along every loop."""
         return tuple(int(np.diff(edges).max()) for edges in self.edges)
+
+    def later(self, rows: Sequence[int]) -> Partition:
+        """The same with all cuts so many rows further on in the loops' directions; as it is where a block would have none."""
+        cuts = tuple(
+            (first, *(cut + step * by for cut in inner), last)
+            for (first, *inner, last), step, by in zip(self.cuts, self.steps, rows, strict=True)
+        )
+        in_order = all(a < b for along in cuts for a, b in itertools.pairwise(along))
+        return replace(self, cuts=cuts) if in_order else self
 
     def coordinates(self, rank: int) -> tuple[int, ...]:
         return coordinates_in(self.grid, rank)

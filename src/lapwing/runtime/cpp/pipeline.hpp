@@ -132,7 +132,8 @@ private:
             spend_computing(slicer.volume(slice));
             const double spent = trace_.lap();
             seconds += spent;
-            if (progress_.slices_steps()) slicer.note_pause(progress_.between_slices(at));
+            // A step in one slice is over then, and its messages are seen to anyway.
+            if (progress_.slices_steps() && !joins_sweeps()) slicer.note_pause(progress_.between_slices(at));
             goes_on = tile.trap == 0 && !stop_requested();
             return goes_on && !passes_on_ ? spent : Slicer::stop;
         };
