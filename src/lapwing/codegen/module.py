@@ -247,13 +247,13 @@ class ModuleWriter(StatementWriter):
             if mentions(body, self._own_trap(name)):
                 found.append((f"int64_t {self._own_trap(name)}", self._own_trap(name)))
         for accumulator in self.bound.body.accumulators:
-            name = self.accumulator(accumulator.name)
-            if not mentions(body, name):
-                continue
             if accumulator.exact_sum:
-                found += self.sum_parameters(accumulator)
+                parameters = self.sum_parameters(accumulator)
             else:
-                found.append((f"{C_TYPES[accumulator.dtype]} *{name}", f"&{name}"))
+                name = self.accumulator(accumulator.name)
+                parameters = [(f"{C_TYPES[accumulator.dtype]} *{name}", f"&{name}")]
+            if any(mentions(body, _name_in(declared)) for declared, _ in parameters):
+                found += parameters
         if mentions(body, "trap"):
             found.append(("int64_t *trap", "&trap"))
         for loop in self.nest.loop_names:
