@@ -250,7 +250,7 @@ class ModuleWriter(StatementWriter):
                 found.append((f"int64_t {self._own_trap(name)}", self._own_trap(name)))
         for accumulator in self.bound.body.accumulators:
             parameters = self.accumulator_parameters(accumulator)
-            found += [(declared, argument) for declared, argument in parameters if mentions(body, argument.lstrip("&"))]
+            found += [(declared, given) for declared, given in parameters if mentions(body, _name_in(declared))]
         if mentions(body, "trap"):
             found.append(("int64_t *trap", "&trap"))
         for loop in self.nest.loop_names:
