@@ -252,6 +252,15 @@ class VectorSteps:
             anywhere = f"vector_size({bytes_}), aligned({size}), may_alias"
             yield f"typedef {c_type} {self._type(c_type, '_anywhere')} __attribute__(({anywhere}));"
 
+        if self._shifts:
+            places = C_TYPES[_WIDE[self._size]]
+            yield f"typedef {places} {self._order} __attribute__((vector_size({self.width * self._size})));"
+
+    @property
+    def _order(self) -> str:
+        """The type of places in vectors."""
+        return self._names.get("vector of places", "vector_of_places")
+
     def _memory_type(self, dtype: str) -> str:
         """The type of elements in memory; there are no vectors of bools."""
         return "uint8_t" if dtype == "bool" else C_TYPES[dtype]
@@ -444,7 +453,7 @@ class VectorSteps:
         for k in range(self.count):
             above = self._variable(then, k - 1) if k else self._edge_name(then)
             vectors = f"{above}, {self._variable(then, k)}"
-            yield f"const {vector} {self._variable(shifted, k)} = LW_SHUFFLE({vectors}, {order});"
+            yield f"const {vector} {self._variable(shifted, k)} = LW_SHUFFLE({self._order}, {vectors}, {order});"
 
     def _edge(self, number: int, when: Distance) -> Iterator[str]:
         """The lanes above the first one, at the end of a vector."""

@@ -13,6 +13,7 @@
 
 typedef int32_t vector_of_int32 __attribute__((vector_size(64)));
 typedef int32_t vector_of_int32_anywhere __attribute__((vector_size(64), aligned(4), may_alias));
+typedef int32_t vector_of_places __attribute__((vector_size(64)));
 
 LW_INLINE void align_point(const uint8_t *restrict a, const uint8_t *restrict b, const int32_t *restrict h_2_ago,
         const int32_t *restrict h_1_ago, int32_t *restrict h_now, int64_t lane, int32_t match, int32_t mismatch,
@@ -145,22 +146,22 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         h_1_ago_above[15] = h_1_ago[first_lane - 1];
                         vector_of_int32 h_2_ago_above = {0};
                         h_2_ago_above[15] = h_2_ago[first_lane - 1];
-                        const vector_of_int32 h_2_ago_1_above_0 = LW_SHUFFLE(h_2_ago_above, h_2_ago_0, 15, 16, 17, 18,
-                                19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
-                        const vector_of_int32 h_2_ago_1_above_1 = LW_SHUFFLE(h_2_ago_0, h_2_ago_1, 15, 16, 17, 18, 19,
-                                20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
-                        const vector_of_int32 h_2_ago_1_above_2 = LW_SHUFFLE(h_2_ago_1, h_2_ago_2, 15, 16, 17, 18, 19,
-                                20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
-                        const vector_of_int32 h_2_ago_1_above_3 = LW_SHUFFLE(h_2_ago_2, h_2_ago_3, 15, 16, 17, 18, 19,
-                                20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
-                        const vector_of_int32 h_1_ago_1_above_0 = LW_SHUFFLE(h_1_ago_above, h_1_ago_0, 15, 16, 17, 18,
-                                19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
-                        const vector_of_int32 h_1_ago_1_above_1 = LW_SHUFFLE(h_1_ago_0, h_1_ago_1, 15, 16, 17, 18, 19,
-                                20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
-                        const vector_of_int32 h_1_ago_1_above_2 = LW_SHUFFLE(h_1_ago_1, h_1_ago_2, 15, 16, 17, 18, 19,
-                                20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
-                        const vector_of_int32 h_1_ago_1_above_3 = LW_SHUFFLE(h_1_ago_2, h_1_ago_3, 15, 16, 17, 18, 19,
-                                20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                        const vector_of_int32 h_2_ago_1_above_0 = LW_SHUFFLE(vector_of_places, h_2_ago_above, h_2_ago_0,
+                                15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                        const vector_of_int32 h_2_ago_1_above_1 = LW_SHUFFLE(vector_of_places, h_2_ago_0, h_2_ago_1, 15,
+                                16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                        const vector_of_int32 h_2_ago_1_above_2 = LW_SHUFFLE(vector_of_places, h_2_ago_1, h_2_ago_2, 15,
+                                16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                        const vector_of_int32 h_2_ago_1_above_3 = LW_SHUFFLE(vector_of_places, h_2_ago_2, h_2_ago_3, 15,
+                                16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                        const vector_of_int32 h_1_ago_1_above_0 = LW_SHUFFLE(vector_of_places, h_1_ago_above, h_1_ago_0,
+                                15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                        const vector_of_int32 h_1_ago_1_above_1 = LW_SHUFFLE(vector_of_places, h_1_ago_0, h_1_ago_1, 15,
+                                16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                        const vector_of_int32 h_1_ago_1_above_2 = LW_SHUFFLE(vector_of_places, h_1_ago_1, h_1_ago_2, 15,
+                                16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                        const vector_of_int32 h_1_ago_1_above_3 = LW_SHUFFLE(vector_of_places, h_1_ago_2, h_1_ago_3, 15,
+                                16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
                         const int32_t *const a_here = a_lanes + 16 + first_lane;
                         const int32_t *const b_here = b_lanes + 7 - (step - first);
                         #pragma omp simd
@@ -222,22 +223,22 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                     h_1_ago_above[15] = h_1_ago[first_lane - 1];
                     vector_of_int32 h_2_ago_above = {0};
                     h_2_ago_above[15] = h_2_ago[first_lane - 1];
-                    const vector_of_int32 h_2_ago_1_above_0 = LW_SHUFFLE(h_2_ago_above, h_2_ago_0, 15, 16, 17, 18, 19,
-                            20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
-                    const vector_of_int32 h_2_ago_1_above_1 = LW_SHUFFLE(h_2_ago_0, h_2_ago_1, 15, 16, 17, 18, 19, 20,
-                            21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
-                    const vector_of_int32 h_2_ago_1_above_2 = LW_SHUFFLE(h_2_ago_1, h_2_ago_2, 15, 16, 17, 18, 19, 20,
-                            21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
-                    const vector_of_int32 h_2_ago_1_above_3 = LW_SHUFFLE(h_2_ago_2, h_2_ago_3, 15, 16, 17, 18, 19, 20,
-                            21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
-                    const vector_of_int32 h_1_ago_1_above_0 = LW_SHUFFLE(h_1_ago_above, h_1_ago_0, 15, 16, 17, 18, 19,
-                            20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
-                    const vector_of_int32 h_1_ago_1_above_1 = LW_SHUFFLE(h_1_ago_0, h_1_ago_1, 15, 16, 17, 18, 19, 20,
-                            21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
-                    const vector_of_int32 h_1_ago_1_above_2 = LW_SHUFFLE(h_1_ago_1, h_1_ago_2, 15, 16, 17, 18, 19, 20,
-                            21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
-                    const vector_of_int32 h_1_ago_1_above_3 = LW_SHUFFLE(h_1_ago_2, h_1_ago_3, 15, 16, 17, 18, 19, 20,
-                            21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                    const vector_of_int32 h_2_ago_1_above_0 = LW_SHUFFLE(vector_of_places, h_2_ago_above, h_2_ago_0, 15,
+                            16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                    const vector_of_int32 h_2_ago_1_above_1 = LW_SHUFFLE(vector_of_places, h_2_ago_0, h_2_ago_1, 15, 16,
+                            17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                    const vector_of_int32 h_2_ago_1_above_2 = LW_SHUFFLE(vector_of_places, h_2_ago_1, h_2_ago_2, 15, 16,
+                            17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                    const vector_of_int32 h_2_ago_1_above_3 = LW_SHUFFLE(vector_of_places, h_2_ago_2, h_2_ago_3, 15, 16,
+                            17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                    const vector_of_int32 h_1_ago_1_above_0 = LW_SHUFFLE(vector_of_places, h_1_ago_above, h_1_ago_0, 15,
+                            16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                    const vector_of_int32 h_1_ago_1_above_1 = LW_SHUFFLE(vector_of_places, h_1_ago_0, h_1_ago_1, 15, 16,
+                            17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                    const vector_of_int32 h_1_ago_1_above_2 = LW_SHUFFLE(vector_of_places, h_1_ago_1, h_1_ago_2, 15, 16,
+                            17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
+                    const vector_of_int32 h_1_ago_1_above_3 = LW_SHUFFLE(vector_of_places, h_1_ago_2, h_1_ago_3, 15, 16,
+                            17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
                     const int32_t *const a_here = a_lanes + 16 + first_lane;
                     const int32_t *const b_here = b_lanes + 7 - (step - first);
                     if (low < 16 && 0 < high) {

@@ -12,6 +12,7 @@
 
 typedef double vector_of_double __attribute__((vector_size(64)));
 typedef double vector_of_double_anywhere __attribute__((vector_size(64), aligned(8), may_alias));
+typedef int64_t vector_of_places __attribute__((vector_size(64)));
 
 LW_INLINE void gauss_seidel_point(const double *restrict u_1_ago, double *restrict u_now,
         const double *restrict u_1_later, int64_t lane) {
@@ -114,22 +115,22 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             vector_of_double u_now_7 = *(const vector_of_double_anywhere *)(u_now + first_lane + 56);
                             vector_of_double u_1_ago_above = {0};
                             u_1_ago_above[7] = u_1_ago[first_lane - 1];
-                            const vector_of_double u_1_ago_1_above_0 = LW_SHUFFLE(u_1_ago_above, u_1_ago_0, 7, 8, 9, 10,
-                                    11, 12, 13, 14);
-                            const vector_of_double u_1_ago_1_above_1 = LW_SHUFFLE(u_1_ago_0, u_1_ago_1, 7, 8, 9, 10, 11,
-                                    12, 13, 14);
-                            const vector_of_double u_1_ago_1_above_2 = LW_SHUFFLE(u_1_ago_1, u_1_ago_2, 7, 8, 9, 10, 11,
-                                    12, 13, 14);
-                            const vector_of_double u_1_ago_1_above_3 = LW_SHUFFLE(u_1_ago_2, u_1_ago_3, 7, 8, 9, 10, 11,
-                                    12, 13, 14);
-                            const vector_of_double u_1_ago_1_above_4 = LW_SHUFFLE(u_1_ago_3, u_1_ago_4, 7, 8, 9, 10, 11,
-                                    12, 13, 14);
-                            const vector_of_double u_1_ago_1_above_5 = LW_SHUFFLE(u_1_ago_4, u_1_ago_5, 7, 8, 9, 10, 11,
-                                    12, 13, 14);
-                            const vector_of_double u_1_ago_1_above_6 = LW_SHUFFLE(u_1_ago_5, u_1_ago_6, 7, 8, 9, 10, 11,
-                                    12, 13, 14);
-                            const vector_of_double u_1_ago_1_above_7 = LW_SHUFFLE(u_1_ago_6, u_1_ago_7, 7, 8, 9, 10, 11,
-                                    12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_0 = LW_SHUFFLE(vector_of_places, u_1_ago_above,
+                                    u_1_ago_0, 7, 8, 9, 10, 11, 12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_1 = LW_SHUFFLE(vector_of_places, u_1_ago_0,
+                                    u_1_ago_1, 7, 8, 9, 10, 11, 12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_2 = LW_SHUFFLE(vector_of_places, u_1_ago_1,
+                                    u_1_ago_2, 7, 8, 9, 10, 11, 12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_3 = LW_SHUFFLE(vector_of_places, u_1_ago_2,
+                                    u_1_ago_3, 7, 8, 9, 10, 11, 12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_4 = LW_SHUFFLE(vector_of_places, u_1_ago_3,
+                                    u_1_ago_4, 7, 8, 9, 10, 11, 12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_5 = LW_SHUFFLE(vector_of_places, u_1_ago_4,
+                                    u_1_ago_5, 7, 8, 9, 10, 11, 12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_6 = LW_SHUFFLE(vector_of_places, u_1_ago_5,
+                                    u_1_ago_6, 7, 8, 9, 10, 11, 12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_7 = LW_SHUFFLE(vector_of_places, u_1_ago_6,
+                                    u_1_ago_7, 7, 8, 9, 10, 11, 12, 13, 14);
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
                                 gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_0,
@@ -229,22 +230,22 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         vector_of_double u_now_7 = *(const vector_of_double_anywhere *)(u_now + first_lane + 56);
                         vector_of_double u_1_ago_above = {0};
                         u_1_ago_above[7] = u_1_ago[first_lane - 1];
-                        const vector_of_double u_1_ago_1_above_0 = LW_SHUFFLE(u_1_ago_above, u_1_ago_0, 7, 8, 9, 10, 11,
-                                12, 13, 14);
-                        const vector_of_double u_1_ago_1_above_1 = LW_SHUFFLE(u_1_ago_0, u_1_ago_1, 7, 8, 9, 10, 11, 12,
-                                13, 14);
-                        const vector_of_double u_1_ago_1_above_2 = LW_SHUFFLE(u_1_ago_1, u_1_ago_2, 7, 8, 9, 10, 11, 12,
-                                13, 14);
-                        const vector_of_double u_1_ago_1_above_3 = LW_SHUFFLE(u_1_ago_2, u_1_ago_3, 7, 8, 9, 10, 11, 12,
-                                13, 14);
-                        const vector_of_double u_1_ago_1_above_4 = LW_SHUFFLE(u_1_ago_3, u_1_ago_4, 7, 8, 9, 10, 11, 12,
-                                13, 14);
-                        const vector_of_double u_1_ago_1_above_5 = LW_SHUFFLE(u_1_ago_4, u_1_ago_5, 7, 8, 9, 10, 11, 12,
-                                13, 14);
-                        const vector_of_double u_1_ago_1_above_6 = LW_SHUFFLE(u_1_ago_5, u_1_ago_6, 7, 8, 9, 10, 11, 12,
-                                13, 14);
-                        const vector_of_double u_1_ago_1_above_7 = LW_SHUFFLE(u_1_ago_6, u_1_ago_7, 7, 8, 9, 10, 11, 12,
-                                13, 14);
+                        const vector_of_double u_1_ago_1_above_0 = LW_SHUFFLE(vector_of_places, u_1_ago_above,
+                                u_1_ago_0, 7, 8, 9, 10, 11, 12, 13, 14);
+                        const vector_of_double u_1_ago_1_above_1 = LW_SHUFFLE(vector_of_places, u_1_ago_0, u_1_ago_1, 7,
+                                8, 9, 10, 11, 12, 13, 14);
+                        const vector_of_double u_1_ago_1_above_2 = LW_SHUFFLE(vector_of_places, u_1_ago_1, u_1_ago_2, 7,
+                                8, 9, 10, 11, 12, 13, 14);
+                        const vector_of_double u_1_ago_1_above_3 = LW_SHUFFLE(vector_of_places, u_1_ago_2, u_1_ago_3, 7,
+                                8, 9, 10, 11, 12, 13, 14);
+                        const vector_of_double u_1_ago_1_above_4 = LW_SHUFFLE(vector_of_places, u_1_ago_3, u_1_ago_4, 7,
+                                8, 9, 10, 11, 12, 13, 14);
+                        const vector_of_double u_1_ago_1_above_5 = LW_SHUFFLE(vector_of_places, u_1_ago_4, u_1_ago_5, 7,
+                                8, 9, 10, 11, 12, 13, 14);
+                        const vector_of_double u_1_ago_1_above_6 = LW_SHUFFLE(vector_of_places, u_1_ago_5, u_1_ago_6, 7,
+                                8, 9, 10, 11, 12, 13, 14);
+                        const vector_of_double u_1_ago_1_above_7 = LW_SHUFFLE(vector_of_places, u_1_ago_6, u_1_ago_7, 7,
+                                8, 9, 10, 11, 12, 13, 14);
                         if (low < 8 && 0 < high) {
                             vector_of_double u_new_0 = u_now_0;
                             #pragma omp simd
