@@ -494,6 +494,12 @@ LW_INLINE int64_t lw_lookup(int64_t index, int64_t extent, int64_t id, int64_t *
     return inside ? wrapped : 0;
 }
 
+/* Notes whether an index is outside an axis, or counts from its end. */
+LW_INLINE void lw_inspect(int64_t index, int64_t extent, int64_t *trap, int64_t *from_end) {
+    *trap |= (index < -extent) | (index >= extent);
+    *from_end |= index < 0;
+}
+
 /* An exact sum of doubles: a fixed-point number of 32-bit digits, wide enough for every double, in 64-bit words whose
  * upper halves hold carries not yet passed on. Word 0 counts finite terms since the last carry pass, and is 0 where
  * there was none at all; words 1 to 3 count the NaNs, the +infinities and the -infinities. Adding is exact, so no order

@@ -20,9 +20,11 @@ from functools import cached_property
 from lapwing.affine.scanning import LoopBounds
 from lapwing.codegen.body.expression import C_TYPES
 from lapwing.codegen.body.if_conversion import without_branches
+from lapwing.codegen.body.inspection import without_traps
 from lapwing.codegen.body.names import PairNames
 from lapwing.codegen.body.text import Lines, indented, mentions, plus, wrapped
 from lapwing.codegen.faces import FaceWriter
+from lapwing.codegen.inspector import InspectorWriter
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.chains import shortened
@@ -39,6 +41,7 @@ class TileWriter(FaceWriter):
     """Writes a tile whose rows stay where they are."""
 
     def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
+        self._given = bound
         innermost = bound.nest.space_loops[form.order[-1]]
         body = shortened(bound.body, innermost.name, innermost.step)
         if form.lanes == 1 and form.independent:
@@ -51,29 +54,51 @@ class TileWriter(FaceWriter):
         """Whether a box may hold several sweeps."""
         return False
 
+    @property
+    def _may_leave(self) -> bool:
+        """Whether something may raise before the loops, and nothing in them."""
+        return bool(self.bound.body.traps) and raises_alike(self._given.body)
+
     def headers(self) -> Iterator[str]:
         """Includes of what this tile takes besides."""
         yield from ()
 
     def source(self) -> str:
-        lines = [*self.heading("One tile."), *self.headers(), "", *self.invariant_functions(), *self.point_function()]
-        if self._wraps:
-            with self._where_nothing_wraps():
-                lines += ["", *self.point_function()]
-        lines += ["", *self._compute(), "", *self.face_functions()]
+        inspector = InspectorWriter.of(self._given)
+        unchecked = (
+            None if inspector is None or self.lanes > 1 else UncheckedTileWriter(self._given, self.faces, self.form)
+        )
+        lines = [*self.heading("One tile."), *self.headers(), "", *self.invariant_functions(), *self._points()]
+        if inspector is not None:
+            lines += ["", *inspector.source()]
+        if unchecked is not None:
+            lines += ["", *unchecked.functions()]
+        lines += ["", *self._compute("void lw_tile_compute", unchecked), "", *self.face_functions()]
         return "\n".join(lines) + "\n"
 
-    def _compute(self) -> Iterator[str]:
+    def _points(self) -> Iterator[str]:
+        """The loop body's functions."""
+        yield from self.point_function()
+        if self._wraps:
+            with self._where_nothing_wraps():
+                yield from ("", *self.point_function())
+
+    def _compute(self, head: str, unchecked: UncheckedTileWriter | None = None) -> Iterator[str]:
+        """The function with the tile's loops. unchecked: of what is called where nothing raises."""
         lines = Lines()
         call = self.point_call()
         self._loops(lines, call)
-        yield "void lw_tile_compute(lw_tile *tile, const lw_box *box) {"
+        yield f"{head}(lw_tile *tile, const lw_box *box) {{"
+        if unchecked is not None:
+            yield from indented(
+                ["if (tile->raises_nothing) {", f"    {unchecked.name}(tile, box);", "    return;", "}"]
+            )
         text = call + "\n".join(lines.texts)
         invariants = list(self.invariants(text))
         declared = self.declarations(text + "\n".join(invariants))
         # Where nothing else raises, arrays are worked on where they lie, and an error must find them as they were.
         leave = ["if (trap != 0) {", "    tile->trap = trap;", "    return;", "}"]
-        early = leave if self.bound.body.traps and raises_alike(self.bound.body) else []
+        early = leave if self._may_leave else []
         for line in indented([*declared, *invariants, *early, *lines.texts, *self.write_back()]):
             yield from wrapped(line)
         yield "}"
@@ -286,6 +311,26 @@ def _is_expensive(node: t.Typed) -> bool:
 
 def _varies(node: t.Typed) -> bool:
     return any(isinstance(part, t.Load | t.Local | t.Index) for part in t.walk(node))
+
+
+class UncheckedTileWriter(TileWriter):
+    """Writes the loops of a plain tile for iterations that have been inspected: nothing in them raises, and no index that is
+    looked up is outside its axis or counts from the end."""
+
+    def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
+        super().__init__(replace(bound, body=without_traps(bound.body)), faces, form)
+        self.name = self.names.get("unchecked tile", "compute_unchecked")
+
+    @property
+    def _may_leave(self) -> bool:
+        return False
+
+    def functions(self) -> Iterator[str]:
+        """The loop body's functions, and the one with the loops."""
+        yield from (*self._points(), "", *self._compute(f"static void {self.name}"))
+
+    def _point(self) -> str:
+        return f"{super()._point()}_unchecked"
 
 
 def _apart(index: t.Typed, loop: str) -> int | None:

@@ -4,9 +4,8 @@ Vectors are in normalised coordinates (every loop ascends). Flow dependences are
 element to the read that sees it. Anti and output dependences are those inside one sweep; across sweeps every rank works
 on its own copy of its neighbours' elements, so overwriting them early can do no harm.
 
-Along axes that no loop is cut along, the *local* ones, all elements are taken for one; but for those along which each access has an
-index that is affine over loops and quotients, as levels in time are, ``t % 2`` and ``(t + 1) % 2``: quotients are integers that
-exist, as remainders are put into Presburger's arithmetic.
+Along axes that no loop is cut along, the *local* ones, all elements are taken for one; but not along those where all indices are
+remainders over loops, as levels in time are, ``t % 2`` and ``(t + 1) % 2``: with quotients that exist they are affine.
 """
 
 from __future__ import annotations
@@ -103,8 +102,8 @@ def inside_sweep(dependences: Sequence[Dependence], sweep_depth: int) -> tuple[D
 def _levels(nest: ir.LoopNest) -> dict[str, tuple[int, ...]]:
     """The local axes, by array, along which the analysis may tell elements apart.
 
-    Not of arrays that are written at several offsets: ranks send what is along a local axis as a whole, and the order in which it is
-    stored counts where others store elements of the same. Not where an index may count from the end.
+    Not of arrays that are written at several offsets: ranks send what is along a local axis as a whole, and the order in which it
+    is stored counts where others store elements of the same. Not where an index may count from the end.
     """
     names = {*nest.loop_names}
     found: dict[str, tuple[int, ...]] = {}
@@ -131,12 +130,14 @@ def _is_level(node: ir.Expression, names: Collection[str]) -> bool:
             return type(value) is int and value >= 0
         case ir.Binary(operator="+", left=left, right=right):
             return _is_level(left, names) and _is_level(right, names)
-        case ir.Binary(operator="-", left=ir.Constant(value=int() as most), right=ir.Binary(operator="%") as right):
-            divisor = right.right
-            return isinstance(divisor, ir.Constant) and most + 1 >= divisor.value and _is_level(right, names)
-        case ir.Binary(operator="%" | "&"):
-            form = quasi_affine(node)
-            return form is not None and all(n in names or is_quotient(n) for g in (form[0], *form[1]) for n in g.names)
+        case ir.Binary(
+            operator="-",
+            left=ir.Constant(value=int() as most),
+            right=ir.Binary(operator="%", right=ir.Constant(value=int() as divisor)) as remainder,
+        ):
+            return most + 1 >= divisor and _is_level(remainder, names)
+        case ir.Binary(operator="%" | "&") if (form := quasi_affine(node)) is not None:
+            return all(name in names or is_quotient(name) for name in form[0].names)
     return False
 
 

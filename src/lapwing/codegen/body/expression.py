@@ -60,6 +60,8 @@ class Printer:
                 return literal(dtype, value)
             case t.Scalar() | t.Index() | t.Local():
                 return self.name(node)
+            case t.AffineValue(affine=affine):
+                return f"({self.affine(affine)})"
             case t.Load():
                 return self.kept.get(node) or self.load(node)
             case t.Convert():
@@ -91,6 +93,13 @@ class Printer:
                 is_from_end = subscript.counts_from_end and subscript not in self.inside
                 subscripts.append(f"lw_wrap({index}, {extent})" if is_from_end else index)
         return self.element(node.array, subscripts)
+
+    def check(self, node: t.TypedCheck) -> str:
+        """A statement that notes whether evaluating an expression raises, or whether it is no index from the start of an axis."""
+        value = stripped(self.print(node.value))
+        if node.array is None:
+            return f"(void)({value});"
+        return f"lw_inspect({value}, {self.extent(node.array, node.axis)}, trap, from_end);"
 
     def _convert(self, node: t.Convert) -> str:
         operand = self.print(node.operand)

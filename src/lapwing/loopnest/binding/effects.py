@@ -15,6 +15,13 @@ _CHEAP = frozenset(
     """.split()
 ) | {"unary -", "unary ~"}
 
+_CHECKED = frozenset({"/", "//", "%", "<<", ">>", "&&", "||", "not zero", "carried"})
+
+
+def is_cheap(node: t.Typed) -> bool:
+    """Whether evaluating the expression takes little, whatever it raises."""
+    return all(not isinstance(part, t.Operation) or part.operator in _CHEAP | _CHECKED for part in t.walk(node))
+
 
 def is_speculable(node: t.Typed) -> bool:
     """Whether evaluating the expression raises nothing and is cheap. That its elements exist is for ``guards`` to say."""
