@@ -152,6 +152,11 @@ LW_INLINE uint8_t lw_mod_u8(uint8_t a, uint8_t b) { return b == 0 ? 0 : (uint8_t
     }
 /* x % n, of a positive n and an x less than n away from [0, n). */
 LW_INLINE int64_t lw_wrap(int64_t x, int64_t n) { return x < 0 ? x + n : x >= n ? x - n : x; }
+/* The same seen from any index: with it can be reckoned. */
+LW_INLINE int64_t lw_near(int64_t x) {
+    const int64_t far = INT64_C(1) << 62;
+    return x < -far ? -far : x > far ? far : x;
+}
 LW_INTEGER_DIVISION(i64, int64_t)
 LW_INTEGER_DIVISION(i32, int32_t)
 LW_INTEGER_DIVISION(i16, int16_t)

@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from functools import cached_property
+from functools import cached_property, reduce
 
 from lapwing.affine.scanning import LoopBounds
-from lapwing.codegen.body.expression import C_TYPES
+from lapwing.codegen.body.expression import C_TYPES, stripped
 from lapwing.codegen.body.if_conversion import without_branches
 from lapwing.codegen.body.inspection import without_traps
 from lapwing.codegen.body.names import PairNames
@@ -133,8 +133,8 @@ class TileWriter(FaceWriter):
 
     @cached_property
     def _wraps(self) -> dict[t.Operation | t.LookupSubscript, tuple[int, t.Typed | None]]:
-        """What comes back at the other end of an array along the innermost loop, ``u[(i + 1) % n]`` and ``u[i - 1]``: how far it
-        is from the loop's index, and n."""
+        """What comes back at the other end of an array along the innermost loop, ``u[(i + 1) % n]`` and ``u[i - 1]``, or stays at
+        an end, ``u[max(i - 1, 0)]``: how far it is from the loop's index, and what that is compared with."""
         loop = self.nest.space_loops[self.form.order[-1]]
         if self.lanes > 1 or loop.step != 1 or self.bound.skew is not None:
             return {}
@@ -142,10 +142,10 @@ class TileWriter(FaceWriter):
         values = (v for s in t.all_statements(self.bound.body.statements) for v in t.own_values(s))
         for node in (node for value in values for node in t.walk(value)):
             match node:
-                case t.Operation(operator="wrap", operands=(index, count)):
+                case t.Operation(operator="wrap" | "max" | "min", operands=(index, other), dtype="int64"):
                     apart = _apart(index, loop.name)
-                    if apart is not None and is_invariant(count):
-                        found[node] = apart, count
+                    if apart is not None and is_invariant(other):
+                        found[node] = apart, other
                 case t.Load(subscripts=subscripts):
                     for s in subscripts:
                         if isinstance(s, t.LookupSubscript) and s.counts_from_end and s.trap is None:
@@ -174,11 +174,20 @@ class TileWriter(FaceWriter):
         x, low = self.coordinate(self.nest.loops[k].name), self.loop_bounds(k).low
         end = self.loop_end(lines, k)
         first, last = (self.names.get((part, k), f"{x}_{part}") for part in ("first", "last"))
-        begin = max(0, *(-apart for apart, _ in self._wraps.values()))
-        ends = {f"{self.printer.print(n)} - {max(0, apart)}" for apart, n in self._wraps.values() if n is not None}
-        high = end
-        for text in sorted(ends):
-            high = f"lw_min_i64({high}, {text})"
+        begins, ends = {"0"}, set[str]()
+        for node, (apart, other) in self._wraps.items():
+            operator = node.operator if isinstance(node, t.Operation) else ""
+            bound = "" if other is None else self.printer.print(other)
+            if operator == "max":
+                begins.add(plus(f"lw_near({stripped(bound)})", -apart))
+            elif operator == "min":
+                ends.add(plus(f"lw_near({stripped(bound)})", 1 - apart))
+            else:
+                begins.add(str(max(0, -apart)))
+                ends |= {f"{bound} - {max(0, apart)}"} if bound else set()
+        numbers = [int(text) for text in begins if text.isdigit()]
+        begin = reduce("lw_max_i64({}, {})".format, [str(max(numbers)), *sorted(t for t in begins if not t.isdigit())])
+        high = reduce("lw_min_i64({}, {})".format, sorted(ends), end)
         lines.add(f"const int64_t {first} = lw_min_i64({end}, lw_max_i64({low}, {begin}));")
         lines.add(f"const int64_t {last} = lw_max_i64({first}, {high});")
         with self._where_nothing_wraps():

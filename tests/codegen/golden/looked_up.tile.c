@@ -13,52 +13,7 @@ LW_INLINE void looked_up_point(const lw_tile *tile, double *restrict u, int64_t 
             tile->arrays[1].shape[0], 1, trap)]) + table[3];
 }
 
-int64_t lw_tile_inspect(const lw_tile *tile, const lw_box *box) {
-    const int8_t *restrict const kind = tile->arrays[2].base;
-    const int64_t kind_s0 = tile->arrays[2].stride[0];
-    int64_t raises = 0, negative = 0;
-    int64_t *const trap = &raises, *const from_end = &negative;
-    const int64_t i_end = box->hi[0];
-    for (int64_t i = box->lo[0]; i < i_end; ++i) {
-        const int64_t j_end = box->hi[1];
-        for (int64_t j = box->lo[1]; j < j_end; ++j) {
-            lw_inspect((int64_t)(kind[i * kind_s0 + j]), tile->arrays[1].shape[0], trap, from_end);
-        }
-    }
-    (void)trap;
-    (void)from_end;
-    return raises ? LW_MAY_RAISE : negative ? LW_FROM_END : LW_INSIDE;
-}
-
-LW_INLINE void looked_up_point_unchecked(double *restrict u, int64_t u_s0, const double *restrict table,
-        const int8_t *restrict kind, int64_t kind_s0, int64_t i, int64_t j) {
-    u[i * u_s0 + j] = (u[(i - 1) * u_s0 + j] / table[(int64_t)(kind[i * kind_s0 + j])]) + table[3];
-}
-
-static void compute_unchecked(lw_tile *tile, const lw_box *box) {
-    double *restrict const u = tile->arrays[0].base;
-    const int64_t u_s0 = tile->arrays[0].stride[0];
-    const double *restrict const table = tile->arrays[1].base;
-    const int8_t *restrict const kind = tile->arrays[2].base;
-    const int64_t kind_s0 = tile->arrays[2].stride[0];
-    int64_t trap = tile->trap;
-    const int64_t i_end = box->hi[0];
-    for (int64_t i = box->lo[0]; i < i_end; ++i) {
-        const int64_t j_end = box->hi[1];
-        #pragma GCC ivdep
-        for (int64_t j = box->lo[1]; j < j_end; ++j) {
-            looked_up_point_unchecked(u, u_s0, table, kind, kind_s0, i, j);
-        }
-        __asm__ volatile("" ::: "memory");
-    }
-    tile->trap = trap;
-}
-
 void lw_tile_compute(lw_tile *tile, const lw_box *box) {
-    if (tile->raises_nothing) {
-        compute_unchecked(tile, box);
-        return;
-    }
     double *restrict const u = tile->arrays[0].base;
     const int64_t u_s0 = tile->arrays[0].stride[0];
     const double *restrict const table = tile->arrays[1].base;

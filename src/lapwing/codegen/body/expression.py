@@ -48,7 +48,7 @@ class Printer:
         self.name, self.element, self.extent, self.affine = name, element, extent, affine
         self.named: dict[t.Typed, str] = {}  # what is computed before the loops, by the C name it has
         self.placed: dict[t.Load, str] = {}  # elements that are kept elsewhere than in their arrays
-        # Where an iteration is inside of all arrays: indices that need not come back at the other end.
+        # Where an iteration is inside of all arrays: indices that need not come back at the other end, or stay at one.
         self.inside: frozenset[t.Operation | t.LookupSubscript] = frozenset()
         self.kept: dict[t.Load, str] = {}  # elements whose value just stored is still at hand, by the C name it has
 
@@ -154,6 +154,8 @@ class Printer:
                 return "(" + f" {operator} ".join(operands) + ")"
             case "unary -" | "unary ~":
                 return _narrowed(dtype, f"({operator[-1]}{operands[0]})")
+            case "min" | "max" if node in self.inside:
+                return operands[0]
             case "min" | "max":
                 return f"lw_{operator}_{suffix}({', '.join(map(stripped, operands))})"
             case "abs":
