@@ -121,10 +121,7 @@ def _arm(block: Sequence[t.TypedStatement], known: frozenset[t.Load], tests: _Te
                 arm.always.append(statement)
             case t.TypedAssign(local=local, value=value):
                 _check(value, known)
-                quotients = {
-                    s.local: s.value for s in arm.always if isinstance(s, t.TypedLocal) and _is_quotient(s.value)
-                }
-                arm.assigned[local] = replace(statement, value=quotients.get(value, value))
+                arm.assigned[local] = replace(statement, value=_quotient(value, arm.always))
             case t.TypedStore(target=target, value=value) if target not in arm.stored and value.dtype == target.dtype:
                 _check(value, known)
                 arm.stored[target] = statement
@@ -157,6 +154,12 @@ def _either(test: t.Local, one: t.Typed, other: t.Typed) -> t.Typed:
             operands = (_either(test, a, b) for a, b in zip(one.operands, other.operands, strict=True))
             return replace(one, operands=tuple(operands))
     return t.Select(one.dtype, test, one, other, speculable=True)
+
+
+def _quotient(value: t.Typed, before: Sequence[t.TypedStatement]) -> t.Typed:
+    """A value, as a quotient where it is the name of one."""
+    named = (s.value for s in before if isinstance(s, t.TypedLocal) and s.local == value)
+    return next((found for found in named if _is_quotient(found)), value)
 
 
 def _is_quotient(node: t.Typed) -> bool:
