@@ -29,8 +29,7 @@ from lapwing.loopnest.program.names import bound_names
 
 TRIPS = "trips of a loop over"  # not a name that Python allows, so nobody else's
 BUDGET = 20_000  # nanoseconds: what a call takes
-# The same between loops that fill the caches with arrays: calls find nothing there then, and take 0.1 ms.
-COLD_BUDGET = 50 * BUDGET
+COLD = 50  # times as long loops may be for it, if they are as good as a whole: calls that find caches full of arrays take longer
 FASTER = 400  # times that compiled loops are, at most, where nothing joins their iterations
 _SUBSCRIPT, _OPERATION, _CALL, _STATEMENT = 50, 25, 100, 10  # nanoseconds that Python takes for each
 _SIZES = frozenset({"shape", "size"})
@@ -72,7 +71,7 @@ def small_test(
     read = {node.id for node in ast.walk(total) if isinstance(node, ast.Name)}
     if not read <= known | {TRIPS, "len"}:
         return None
-    budget = COLD_BUDGET if are_independent else BUDGET
+    budget = BUDGET * (COLD if are_independent else 1)
     return ast.Compare(total, [ast.LtE()], [ast.Constant(budget * FASTER * len(costs))])
 
 
