@@ -178,10 +178,13 @@ def _stores(statement: t.TypedStatement) -> Iterator[t.TypedStore]:
 
 
 def _always_loaded(statements: Sequence[t.TypedStatement]) -> Iterator[t.Load]:
-    """Elements that every iteration looks at: what stands behind ``and`` may not be."""
+    """Elements that every iteration looks at or stores to: what stands behind ``and`` may not be."""
     for statement in statements:
+        if any(isinstance(inner, t.TypedJump) for inner in t.all_statements((statement,))):
+            return
         if isinstance(statement, t.SimpleStatement):
             yield from _loads_in(statement.value)
+            yield from (statement.target,) if isinstance(statement, t.TypedStore) else ()
         elif isinstance(statement, t.TypedIf):
             yield from _loads_in(statement.test)
 
