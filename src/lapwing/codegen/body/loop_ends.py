@@ -117,8 +117,10 @@ def _in_arm(
     if not arm:
         return []
     guards, is_certain = [], True
-    inside = ends
-    for part, holds in _parts(test, truth):
+    inside, parts = ends, list(_parts(test, truth))
+    for part, holds in parts:
+        if len(parts) > 1:  # it may be looked at only where those before it hold
+            part = _with_looked_up(part)
         if not mentions_index(part, ends.name):
             guards.append(part if holds else t.Operation("bool", "not", (part,)))
         elif (narrowed := _narrowed(part, holds, inside)) is not None:
@@ -135,12 +137,12 @@ def _in_arm(
 
 def _uncertain(statement: t.TypedStatement) -> t.TypedStatement:
     """The statement where it may be done although its condition does not hold."""
+    return t.with_values(statement, _with_looked_up)
 
-    def of(node: t.Typed) -> t.Typed:
-        node = t.mapped(node, of)
-        return looked_up(node) if isinstance(node, t.Load) else node
 
-    return t.with_values(statement, of)
+def _with_looked_up(node: t.Typed) -> t.Typed:
+    node = t.mapped(node, _with_looked_up)
+    return looked_up(node) if isinstance(node, t.Load) else node
 
 
 def _parts(test: t.Typed, truth: bool) -> Iterator[tuple[t.Typed, bool]]:
