@@ -149,6 +149,7 @@ LW_INLINE uint8_t lw_mod_u8(uint8_t a, uint8_t b) { return b == 0 ? 0 : (uint8_t
     }                                                                                                                  \
     LW_INLINE type lw_mod_##suffix(type a, type b) {                                                                   \
         if (b == 0 || b == -1) return 0;                                                                               \
+        if (__builtin_constant_p(b > 0) && b > 0 && (b & (b - 1)) == 0) return (type)(a & (b - 1));                    \
         type r = (type)(a % b);                                                                                        \
         if (__builtin_constant_p(b > 0) && b > 0) return (type)(r + (b & -(type)(r < 0)));                             \
         return (type)(r != 0 && ((r < 0) != (b < 0)) ? r + b : r);                                                     \
