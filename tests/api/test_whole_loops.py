@@ -43,6 +43,18 @@ def until(u, v, tol):
 
 
 @lw.nest
+def chained(u, v, steps):
+    """Iterations of the first nest wait for each other, so that tiles may have a better order for it."""
+    n = u.shape[0]
+    for step in range(steps):
+        for i in range(1, n):
+            u[i] = 0.5 * (u[i - 1] + v[i])
+        v[0] = u[n - 1]
+        for i in range(1, n):
+            v[i] = 0.5 * (v[i] - u[i])
+
+
+@lw.nest
 def summed(u, v, steps):
     n = u.shape[0]
     total = 0.0
@@ -108,8 +120,13 @@ def test_small_regions_are_compiled_with_the_loop_around_them(watch: Watch, nest
 
 
 def test_large_ones_are_called(watch: Watch) -> None:
-    same(filtered, 40_000, 3)
+    same(chained, 40_000, 3)
     assert not watch.wholes
+
+
+def test_larger_ones_are_compiled_with_the_loop_where_their_iterations_are_independent(watch: Watch) -> None:
+    same(filtered, 40_000, 3)
+    assert watch.wholes == 1
 
 
 def test_choices_made_by_hand_are_for_tiles(watch: Watch) -> None:

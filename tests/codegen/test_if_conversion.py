@@ -41,6 +41,18 @@ def two_targets(u, v):
 
 
 @lw.nest
+def quotients(u, v):
+    """Of one dividend and divisor in each arm, or of another."""
+    for i in range(u.shape[0]):
+        for j in range(u.shape[1]):
+            if v[i, j] > 0.5:
+                r = u[i, j] / v[i, j]
+            else:
+                r = v[i, j] / u[i, j]
+            u[i, j] = r
+
+
+@lw.nest
 def raising(u, v):
     for i in range(u.shape[0]):
         for j in range(u.shape[1]):
@@ -75,7 +87,13 @@ def plain_text(nest: lw.Nest, *arrays: Any) -> str:
 
 @pytest.mark.parametrize(
     ("nest", "made", "branches"),
-    [(life, whole_numbers, False), (guarded, floats, True), (two_targets, floats, True), (chained, floats, True)],
+    [
+        (life, whole_numbers, False),
+        (guarded, floats, True),
+        (two_targets, floats, False),
+        (quotients, floats, False),
+        (chained, floats, True),
+    ],
 )
 def test_only_stores_that_may_always_be_done_lose_their_branch(nest: lw.Nest, made: Any, branches: bool) -> None:
     assert (" if (" in plain_text(nest, *made())) is branches

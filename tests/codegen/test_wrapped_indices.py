@@ -34,6 +34,14 @@ def part(v, u, low, high):
 
 
 @lw.nest
+def reflected(v, u, low, high):
+    """Indices that stay at an end, wherever that is."""
+    n = u.shape[0]
+    for i in range(n):
+        v[i] = u[max(i - 1, 0)] - u[min(i + 2, n - 1)] + max(i - 1, low) - min(i + 1, high)
+
+
+@lw.nest
 def wrapped_back(v, u):
     """The index goes down, and the array is as long as another."""
     n = v.shape[0]
@@ -48,6 +56,19 @@ def test_vectors(nest: lw.Nest, n: int) -> None:
     mine, right = np.zeros(n), np.zeros(n)
     nest(mine, u)
     nest.python(right, u)
+    assert mine.tobytes() == right.tobytes()
+
+
+FAR = 2**49
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 9])
+@pytest.mark.parametrize(("low", "high"), [(0, 5), (3, 3), (7, -2), (FAR, -FAR), (-FAR, FAR)])
+def test_ends_to_stay_at(n: int, low: int, high: int) -> None:
+    u = np.random.default_rng(n).random(n)
+    mine, right = np.zeros(n), np.zeros(n)
+    reflected(mine, u, low, high)
+    reflected.python(right, u, low, high)
     assert mine.tobytes() == right.tobytes()
 
 

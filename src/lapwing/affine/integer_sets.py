@@ -152,6 +152,11 @@ def _coordinates(point: isl.Point) -> Point:
 # ---- of maps --------------------------------------------------------------------------------------------------------------
 
 
+def without_sources(pairs: isl.Map, first: int) -> isl.Map:
+    """The pairs without the coordinates of their first points from one on."""
+    return pairs.project_out(_FIRST, first, pairs.dim(_FIRST) - first)
+
+
 def related(points: isl.Set, axes: int) -> isl.Map:
     """From the first so many coordinates of every point to the others."""
     return isl.Map.from_range(points).move_dims(_FIRST, 0, _SECOND, 0, axes)

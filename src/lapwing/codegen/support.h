@@ -135,7 +135,8 @@ LW_SELECT(b, bool)
 LW_SELECT(c128, double _Complex)
 LW_SELECT(c64, float _Complex)
 
-/* Integers: floor division and its remainder; NumPy's x // 0 and x % 0 are 0, and the least integer // -1 wraps. */
+/* Integers: floor division and its remainder; NumPy's x // 0 and x % 0 are 0, and the least integer // -1 wraps. By a
+ * positive number in the text they take no branch, so that compilers take them out of loops. */
 LW_INLINE uint8_t lw_floordiv_u8(uint8_t a, uint8_t b) { return b == 0 ? 0 : (uint8_t)(a / b); }
 LW_INLINE uint8_t lw_mod_u8(uint8_t a, uint8_t b) { return b == 0 ? 0 : (uint8_t)(a % b); }
 #define LW_INTEGER_DIVISION(suffix, type)                                                                              \
@@ -143,15 +144,23 @@ LW_INLINE uint8_t lw_mod_u8(uint8_t a, uint8_t b) { return b == 0 ? 0 : (uint8_t
         if (b == 0) return 0;                                                                                          \
         if (b == -1) return (type)(0 - (uint64_t)a);                                                                   \
         type q = (type)(a / b);                                                                                        \
+        if (__builtin_constant_p(b > 0) && b > 0) return (type)(q - (type)(a % b < 0));                                \
         return (type)(q - (q * b != a && ((a < 0) != (b < 0))));                                                       \
     }                                                                                                                  \
     LW_INLINE type lw_mod_##suffix(type a, type b) {                                                                   \
         if (b == 0 || b == -1) return 0;                                                                               \
+        if (__builtin_constant_p(b > 0) && b > 0 && (b & (b - 1)) == 0) return (type)(a & (b - 1));                    \
         type r = (type)(a % b);                                                                                        \
+        if (__builtin_constant_p(b > 0) && b > 0) return (type)(r + (b & -(type)(r < 0)));                             \
         return (type)(r != 0 && ((r < 0) != (b < 0)) ? r + b : r);                                                     \
     }
 /* x % n, of a positive n and an x less than n away from [0, n). */
 LW_INLINE int64_t lw_wrap(int64_t x, int64_t n) { return x < 0 ? x + n : x >= n ? x - n : x; }
+/* The same seen from any index: with it can be reckoned. */
+LW_INLINE int64_t lw_near(int64_t x) {
+    const int64_t far = INT64_C(1) << 62;
+    return x < -far ? -far : x > far ? far : x;
+}
 LW_INTEGER_DIVISION(i64, int64_t)
 LW_INTEGER_DIVISION(i32, int32_t)
 LW_INTEGER_DIVISION(i16, int16_t)
@@ -520,6 +529,12 @@ LW_INLINE int64_t lw_lookup(int64_t index, int64_t extent, int64_t id, int64_t *
     const bool inside = wrapped >= 0 && wrapped < extent;
     lw_note(!inside, id, trap);
     return inside ? wrapped : 0;
+}
+
+/* Notes whether an index is outside an axis, or counts from its end. */
+LW_INLINE void lw_inspect(int64_t index, int64_t extent, int64_t *trap, int64_t *from_end) {
+    *trap |= (index < -extent) | (index >= extent);
+    *from_end |= index < 0;
 }
 
 /* An exact sum of doubles: a fixed-point number of 32-bit digits, wide enough for every double, in 64-bit words whose

@@ -15,16 +15,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from functools import cached_property
+from functools import cached_property, reduce
 
 from lapwing.affine.scanning import LoopBounds
 from lapwing.codegen.body.distribution import Part
 from lapwing.codegen.body.expression import C_TYPES, stripped
 from lapwing.codegen.body.if_conversion import without_branches
+from lapwing.codegen.body.inspection import without_traps
 from lapwing.codegen.body.names import PairNames
 from lapwing.codegen.body.statements import IGNORED, IGNORED_TRAP, INDEPENDENT
-from lapwing.codegen.body.text import Lines, indented, mentions, wrapped
+from lapwing.codegen.body.text import Lines, indented, mentions, plus, wrapped
 from lapwing.codegen.faces import FaceWriter
+from lapwing.codegen.inspector import InspectorWriter
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.chains import shortened
@@ -41,6 +43,7 @@ class TileWriter(FaceWriter):
     """Writes a tile whose rows stay where they are."""
 
     def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
+        self._given = bound
         innermost = bound.nest.space_loops[form.order[-1]]
         body = shortened(bound.body, innermost.name, innermost.step)
         if form.lanes == 1 and form.independent:
@@ -63,13 +66,26 @@ class TileWriter(FaceWriter):
         """Whether a box may hold several sweeps."""
         return False
 
+    @property
+    def _may_leave(self) -> bool:
+        """Whether something may raise before the loops, and nothing in them."""
+        return bool(self.bound.body.traps) and raises_alike(self._given.body)
+
     def headers(self) -> Iterator[str]:
         """Includes of what this tile takes besides."""
         yield from ()
 
     def source(self) -> str:
+        inspector = InspectorWriter.of(self._given)
+        unchecked = (
+            None if inspector is None or self.lanes > 1 else UncheckedTileWriter(self._given, self.faces, self.form)
+        )
         lines = [*self.invariant_functions(), *self.point_functions()]
-        lines += [*self._compute(), "", *self.face_functions()]
+        if inspector is not None:
+            lines += [*inspector.source(), ""]
+        if unchecked is not None:
+            lines += [*unchecked.functions(), ""]
+        lines += [*self._compute("void lw_tile_compute", unchecked), "", *self.face_functions()]
         strips = ['#include "strips.h"'] if any("LW_STRIP" in line for line in lines) else []
         return "\n".join([*self.heading("One tile."), *self.headers(), *strips, "", *lines]) + "\n"
 
@@ -82,17 +98,29 @@ class TileWriter(FaceWriter):
                 with self._only(part):
                     yield from (*self.point_function(), "") if part is None or part.statements else ()
 
-    def _compute(self) -> Iterator[str]:
+    def _points(self) -> Iterator[str]:
+        """The loop body's functions."""
+        yield from self.point_function()
+        if self._wraps:
+            with self._where_nothing_wraps():
+                yield from ("", *self.point_function())
+
+    def _compute(self, head: str, unchecked: UncheckedTileWriter | None = None) -> Iterator[str]:
+        """The function with the tile's loops. unchecked: of what is called where nothing raises."""
         lines = Lines()
         call = self.point_call()
         self._loops(lines, call)
-        yield "void lw_tile_compute(lw_tile *tile, const lw_box *box) {"
+        yield f"{head}(lw_tile *tile, const lw_box *box) {{"
+        if unchecked is not None:
+            yield from indented(
+                ["if (tile->raises_nothing) {", f"    {unchecked.name}(tile, box);", "    return;", "}"]
+            )
         text = call + "\n".join(lines.texts)
         invariants = list(self.invariants(text))
         declared = self.declarations(text + "\n".join(invariants))
         # Where nothing else raises, arrays are worked on where they lie, and an error must find them as they were.
         leave = ["if (trap != 0) {", "    tile->trap = trap;", "    return;", "}"]
-        early = leave if self.bound.body.traps and raises_alike(self.bound.body) else []
+        early = leave if self._may_leave else []
         strips = [*([IGNORED_TRAP] if mentions(text, IGNORED) else []), *self.strips(self._parts)]
         for line in indented([*declared, *invariants, *early, *strips, *lines.texts, *self.write_back()]):
             yield from wrapped(line)
@@ -223,8 +251,8 @@ class TileWriter(FaceWriter):
 
     @cached_property
     def _wraps(self) -> dict[t.Operation | t.LookupSubscript, tuple[int, t.Typed | None]]:
-        """What comes back at the other end of an array along the innermost loop, ``u[(i + 1) % n]`` and ``u[i - 1]``: how far it
-        is from the loop's index, and n."""
+        """What comes back at the other end of an array along the innermost loop, ``u[(i + 1) % n]`` and ``u[i - 1]``, or stays at
+        an end, ``u[max(i - 1, 0)]``: how far it is from the loop's index, and what that is compared with."""
         loop = self.nest.space_loops[self.form.order[-1]]
         if self.lanes > 1 or loop.step != 1 or self.bound.skew is not None:
             return {}
@@ -232,10 +260,10 @@ class TileWriter(FaceWriter):
         values = (v for s in t.all_statements(self.bound.body.statements) for v in t.own_values(s))
         for node in (node for value in values for node in t.walk(value)):
             match node:
-                case t.Operation(operator="wrap", operands=(index, count)):
+                case t.Operation(operator="wrap" | "max" | "min", operands=(index, other), dtype="int64"):
                     apart = _apart(index, loop.name)
-                    if apart is not None and is_invariant(count):
-                        found[node] = apart, count
+                    if apart is not None and is_invariant(other):
+                        found[node] = apart, other
                 case t.Load(subscripts=subscripts):
                     for s in subscripts:
                         if isinstance(s, t.LookupSubscript) and s.counts_from_end and s.trap is None:
@@ -267,11 +295,20 @@ class TileWriter(FaceWriter):
         x, low = self.coordinate(self.nest.loops[k].name), self.loop_bounds(k).low
         end = self.loop_end(lines, k)
         first, last = (self.names.get((part, k), f"{x}_{part}") for part in ("first", "last"))
-        begin = max(0, *(-apart for apart, _ in self._wraps.values()))
-        ends = {f"{self.printer.print(n)} - {max(0, apart)}" for apart, n in self._wraps.values() if n is not None}
-        high = end
-        for text in sorted(ends):
-            high = f"lw_min_i64({high}, {text})"
+        begins, ends = {"0"}, set[str]()
+        for node, (apart, other) in self._wraps.items():
+            operator = node.operator if isinstance(node, t.Operation) else ""
+            bound = "" if other is None else self.printer.print(other)
+            if operator == "max":
+                begins.add(plus(f"lw_near({stripped(bound)})", -apart))
+            elif operator == "min":
+                ends.add(plus(f"lw_near({stripped(bound)})", 1 - apart))
+            else:
+                begins.add(str(max(0, -apart)))
+                ends |= {f"{bound} - {max(0, apart)}"} if bound else set()
+        numbers = [int(text) for text in begins if text.isdigit()]
+        begin = reduce("lw_max_i64({}, {})".format, [str(max(numbers)), *sorted(t for t in begins if not t.isdigit())])
+        high = reduce("lw_min_i64({}, {})".format, sorted(ends), end)
         lines.add(f"const int64_t {first} = lw_min_i64({end}, lw_max_i64({low}, {begin}));")
         lines.add(f"const int64_t {last} = lw_max_i64({first}, {high});")
         self._loop_over(lines, k, low, first, call, "")
@@ -415,6 +452,29 @@ def _is_expensive(node: t.Typed) -> bool:
 
 def _varies(node: t.Typed) -> bool:
     return any(isinstance(part, t.Load | t.Local | t.Index) for part in t.walk(node))
+
+
+class UncheckedTileWriter(TileWriter):
+    """Writes the loops of a plain tile for iterations that have been inspected: nothing in them raises, and no index that is
+    looked up is outside its axis or counts from the end."""
+
+    def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
+        super().__init__(replace(bound, body=without_traps(bound.body)), faces, form)
+        self.name = self.names.get("unchecked tile", "compute_unchecked")
+
+    @property
+    def _may_leave(self) -> bool:
+        return False
+
+    def functions(self) -> Iterator[str]:
+        """The loop body's functions, and the one with the loops."""
+        yield from (*self.invariant_functions(), *self.point_functions(), *self._compute(f"static void {self.name}"))
+
+    def point_name(self) -> str:
+        return f"{super().point_name()}_unchecked"
+
+    def _function(self, invariant: str) -> str:
+        return f"{super()._function(invariant)}_unchecked"
 
 
 def _apart(index: t.Typed, loop: str) -> int | None:

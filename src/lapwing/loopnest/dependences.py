@@ -3,12 +3,16 @@
 Vectors are in normalised coordinates (every loop ascends). Flow dependences are value-based: from the last write of an
 element to the read that sees it. Anti and output dependences are those inside one sweep; across sweeps every rank works
 on its own copy of its neighbours' elements, so overwriting them early can do no harm.
+
+Along axes that no loop is cut along, the *local* ones, all elements are taken for one; but not along those where all indices are
+remainders over loops, as levels in time are, ``t % 2`` and ``(t + 1) % 2``: with quotients that exist they are affine.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from lapwing.affine.affine import Affine
@@ -22,11 +26,12 @@ from lapwing.affine.integer_sets import (  # fmt: skip
     first_point,
     flow,
     some_point,
-    without_axes,
+    without_sources,
     zero_along,
 )
+from lapwing.errors import RefusedError
 from lapwing.loopnest import ir
-from lapwing.loopnest.guards import is_quotient, occurrences
+from lapwing.loopnest.guards import is_quotient, occurrences, quasi_affine
 from lapwing.loopnest.pieces import Around, Piece, definitions_in, interior
 from lapwing.loopnest.refusals import Refusals
 
@@ -61,7 +66,15 @@ def find_dependences(nest: ir.LoopNest, around: Around | None = None) -> tuple[D
     around: how reads go around axes, in one call; what they read beyond an axis' end is left out otherwise.
     Raises RefusedError where a distance inside a sweep is not constant.
     """
-    analysis = _Analysis(nest, around)
+    apart = _levels(nest)
+    if apart:
+        with suppress(RefusedError):  # of single elements distances may vary that those of whole axes do not have
+            return _found_in(_Analysis(nest, around, apart))
+    return _found_in(_Analysis(nest, around))
+
+
+def _found_in(analysis: _Analysis) -> tuple[Dependence, ...]:
+    nest = analysis.nest
     found: dict[Dependence, None] = {}
     local = frozenset(name for name, loops in nest.axis_loops.items() if None in loops)
     accesses = [(k, access) for k, access in ir.body_reads(nest.body, local) if access.array in nest.written]
@@ -86,11 +99,59 @@ def inside_sweep(dependences: Sequence[Dependence], sweep_depth: int) -> tuple[D
     return tuple(d for d in dependences if not any(d.vector[:sweep_depth]))
 
 
-class _Analysis:
-    """Accesses of one nest as maps from iterations, in normalised coordinates, to elements."""
+def _levels(nest: ir.LoopNest) -> dict[str, tuple[int, ...]]:
+    """The local axes, by array, along which the analysis may tell elements apart.
 
-    def __init__(self, nest: ir.LoopNest, around: Around | None = None) -> None:
+    Not of arrays that are written at several offsets: ranks send what is along a local axis as a whole, and the order in which it
+    is stored counts where others store elements of the same. Not where an index may count from the end.
+    """
+    names = {*nest.loop_names}
+    found: dict[str, tuple[int, ...]] = {}
+    for array in nest.written:
+        loops = nest.axis_loops[array]
+        accesses = [o.access for o in occurrences(nest) if o.access.array == array]
+        cut = [axis for axis, loop in enumerate(loops) if loop is not None]
+        if len({tuple(s.target.affine[axis] for axis in cut) for s in nest.stores if s.target.array == array}) > 1:
+            continue
+        axes = tuple(
+            axis
+            for axis, loop in enumerate(loops)
+            if loop is None and all(_is_level(access.subscripts[axis], names) for access in accesses)
+        )
+        if axes:
+            found[array] = axes
+    return found
+
+
+def _is_level(node: ir.Expression, names: Collection[str]) -> bool:
+    """Whether an index is a sum of numbers and remainders over loop indices, none of them negative."""
+    match node:
+        case ir.Constant(value=value):
+            return type(value) is int and value >= 0
+        case ir.Binary(operator="+", left=left, right=right):
+            return _is_level(left, names) and _is_level(right, names)
+        case ir.Binary(
+            operator="-",
+            left=ir.Constant(value=int() as most),
+            right=ir.Binary(operator="%", right=ir.Constant(value=int() as divisor)) as remainder,
+        ):
+            return most + 1 >= divisor and _is_level(remainder, names)
+        case ir.Binary(operator="%" | "&") if (form := quasi_affine(node)) is not None:
+            return all(name in names or is_quotient(name) for name in form[0].names)
+    return False
+
+
+class _Analysis:
+    """Accesses of one nest as maps from iterations, in normalised coordinates, to elements.
+
+    levels: the local axes, by array, along which elements are told apart.
+    """
+
+    def __init__(
+        self, nest: ir.LoopNest, around: Around | None = None, levels: Mapping[str, tuple[int, ...]] | None = None
+    ) -> None:
         self.nest = nest
+        self.levels = levels or {}
         self.around = around
         self.values = around.integers if around is not None else {}
         self.within: dict[int, tuple[Affine, ...]] = {}  # what is >= 0 where a piece of a read holds, by its identity
@@ -232,28 +293,36 @@ class _Analysis:
     def _dependence(self, kind: str, vector: Vector, source: ir.Access, target: ir.Access) -> Dependence:
         return Dependence(kind, vector, source.array, source.text, source.line, target.text, target.line)
 
-    def _elements(self, access: ir.Access) -> Map:
+    def _elements(self, access: ir.Access, guards: tuple[Affine, ...] = ()) -> Map:
         """From every iteration to the element that it touches there, if it does."""
-        points = self.points
-        if within := self.within.get(id(access)):
-            points = self.space.where_nonnegative([*self.sides, *within])
-        return self.space.map(points, self._subscripts(access))
+        elements, known = self._subscripts(access)
+        within = (*self.within.get(id(access), ()), *guards, *known)
+        quotients = sorted({name for form in within for name in form.names if is_quotient(name)})
+        if not quotients:
+            points = self.space.where_nonnegative([*self.sides, *within]) if within else self.points
+            return self.space.map(points, elements)
+        space = Space(self.symbols, [*self.nest.loop_names, *quotients])
+        pairs = space.map(space.where_nonnegative([*self.sides, *within]), elements)
+        return without_sources(pairs, len(self.nest.loop_names))
 
     def _under_guards(self, access: ir.Access) -> Map:
         """The same of the iterations that evaluate the access, as far as its guards say."""
-        guards = self.guards[id(access)]
-        if not guards:
-            return self._elements(access)
-        names = self.nest.loop_names
-        quotients = sorted({name for guard in guards for name in guard.names if is_quotient(name)})
-        sides = [*self.sides, *self.within.get(id(access), ()), *guards]
-        points = Space(self.symbols, [*names, *quotients]).where_nonnegative(sides)
-        return self.space.map(without_axes(points, len(names)), self._subscripts(access))
+        return self._elements(access, self.guards[id(access)])
 
-    def _subscripts(self, access: ir.Access) -> list[Affine]:
-        subscripts = []
-        for affine, loop in zip(access.affine, self.nest.axis_loops[access.array], strict=True):
-            if loop is not None:  # along local axes all elements are taken for one
-                assert affine is not None
-                subscripts.append(affine.substitute(self.values).substitute(self.mirrored))
-        return subscripts
+    def _subscripts(self, access: ir.Access) -> tuple[list[Affine], tuple[Affine, ...]]:
+        """The coordinates of the element, and what is >= 0 of the quotients among them. Along other local axes than levels all
+        elements are taken for one."""
+        subscripts: list[Affine] = []
+        known: list[Affine] = []
+        for axis, loop in enumerate(self.nest.axis_loops[access.array]):
+            affine = access.affine[axis]
+            if loop is None:
+                if axis not in self.levels.get(access.array, ()):
+                    continue
+                form = quasi_affine(access.subscripts[axis])
+                assert form is not None
+                affine, guards = form
+                known += [guard.substitute(self.mirrored) for guard in guards if isinstance(guard, Affine)]
+            assert affine is not None
+            subscripts.append(affine.substitute(self.values).substitute(self.mirrored))
+        return subscripts, tuple(known)

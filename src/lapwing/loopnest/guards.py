@@ -56,7 +56,7 @@ class _Where:
 
     def under(self, test: ir.Expression, truth: bool) -> _Where:
         """The same of the test of a statement."""
-        return _Where(self.guards + holds(test, truth, _quasi_affine), self.loops, is_certain=False)
+        return _Where(self.guards + holds(test, truth, quasi_affine), self.loops, is_certain=False)
 
     def inside(self, loop: ir.For) -> _Where:
         return _Where(self.guards, (*self.loops, loop), is_certain=False)
@@ -148,15 +148,15 @@ def _affine(node: ir.Expression) -> tuple[Affine, Guards] | None:
     return None if form is None else (form, ())
 
 
-def _quasi_affine(node: ir.Expression) -> tuple[Affine, Guards] | None:
+def quasi_affine(node: ir.Expression) -> tuple[Affine, Guards] | None:
     """An integer expression as an affine one over indices, scalars and quotients, with what holds of these; or None."""
     if (form := affine_of(node)) is not None:
         return form, ()
     match node:
-        case ir.Unary(operator="-", operand=operand) if (inner := _quasi_affine(operand)) is not None:
+        case ir.Unary(operator="-", operand=operand) if (inner := quasi_affine(operand)) is not None:
             return -inner[0], inner[1]
         case ir.Binary(operator=operator, left=left, right=right):
-            a, b = _quasi_affine(left), _quasi_affine(right)
+            a, b = quasi_affine(left), quasi_affine(right)
             if a is None or b is None:
                 return None
             (first, of_first), (second, of_second) = a, b

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -84,6 +85,8 @@ class PreparedRun:
             self._copies = dict.fromkeys(self._copies)
         self._addresses: Sequence[int] = ()  # of the arrays of the last run
         self._in_place = tuple(k for k in range(len(arrays)) if k not in self._copies)
+        self._inspect = native.inspector_of(library) if may_raise else None
+        self._domain = native.box(bound.domain.box)
         self._reductions = Reductions(bound)
         self._bare_run, self._times = self._runner.bare_run(self._runtime, self._options)
         self._may_last = bound.may_last
@@ -97,7 +100,7 @@ class PreparedRun:
     def run(self, arrays: Sequence[Array], addresses: Sequence[int]) -> dict[str, Any]:
         """Run on arrays whose first elements lie at the addresses; the reductions by name. Raises RunError."""
         places = self._load(arrays, addresses)
-        if self._saved:
+        if self._may_raise() and self._saved:
             with self._restored_on_error(arrays):
                 self._run()
         else:
@@ -105,6 +108,15 @@ class PreparedRun:
         if self._written:
             self._store(arrays, places)
         return self._reductions.merged([self._workspace.words])
+
+    def _may_raise(self) -> bool:
+        """Whether the run might raise after it has stored something, as far as can be told before; the tile is told, too."""
+        if self._inspect is None:
+            return True
+        tile = self._workspace.tile
+        found = self._inspect(ctypes.byref(tile), ctypes.byref(self._domain))
+        tile.raises_nothing = found == native.INSIDE
+        return found == native.MAY_RAISE
 
     def _run(self) -> None:
         if self.seconds < REPORTED_SECONDS:
@@ -122,6 +134,7 @@ class PreparedRun:
     ) -> tuple[dict[str, Any], float, RankTrace]:
         """Run and watch it: the reductions by name, seconds, and what was done when. Raises RunError."""
         places = self._load(arrays, [values.ctypes.data for values in arrays])
+        self._may_raise()
         start = time.perf_counter()
         with self._restored_on_error(arrays):
             trace = self._runner.run(self._runtime, self._options, report, events)

@@ -109,7 +109,7 @@ def _inside(node: t.Typed) -> Iterator[t.Typed]:
 
 def is_invariant(node: t.Typed) -> bool:
     """Whether an expression is over arguments alone."""
-    return not any(isinstance(part, t.Load | t.Index | t.Local) for part in t.walk(node))
+    return not any(isinstance(part, t.Load | t.Index | t.Local | t.AffineValue) for part in t.walk(node))
 
 
 def _raises(node: t.Typed, known: set[t.Typed]) -> bool:

@@ -51,7 +51,7 @@ class Printer:
         self.name, self.element, self.extent, self.affine = name, element, extent, affine
         self.named: dict[t.Typed, str] = {}  # what is computed before the loops, by the C name it has
         self.placed: dict[t.Load, str] = {}  # elements that are kept elsewhere than in their arrays
-        # Where an iteration is inside of all arrays: indices that need not come back at the other end.
+        # Where an iteration is inside of all arrays: indices that need not come back at the other end, or stay at one.
         self.inside: frozenset[t.Operation | t.LookupSubscript] = frozenset()
         self.indices: dict[tuple[str, t.LookupSubscript], str] = {}  # into arrays, that are computed before a loop
         self.kept: dict[t.Load, str] = {}  # elements whose value just stored is still at hand, by the C name it has
@@ -64,6 +64,8 @@ class Printer:
                 return literal(dtype, value)
             case t.Scalar() | t.Index() | t.Local():
                 return self.name(node)
+            case t.AffineValue(affine=affine):
+                return f"({self.affine(affine)})"
             case t.Load():
                 return self.kept.get(node) or self.load(node)
             case t.Convert():
@@ -98,6 +100,13 @@ class Printer:
             return f"lw_lookup({index}, {extent}, {subscript.trap}, trap)"
         is_from_end = subscript.counts_from_end and subscript not in self.inside
         return f"lw_wrap({index}, {extent})" if is_from_end else index
+
+    def check(self, node: t.TypedCheck) -> str:
+        """A statement that notes whether evaluating an expression raises, or whether it is no index from the start of an axis."""
+        value = stripped(self.print(node.value))
+        if node.array is None:
+            return f"(void)({value});"
+        return f"lw_inspect({value}, {self.extent(node.array, node.axis)}, trap, from_end);"
 
     def _convert(self, node: t.Convert) -> str:
         operand = self.print(node.operand)
@@ -152,6 +161,8 @@ class Printer:
                 return "(" + f" {operator} ".join(operands) + ")"
             case "unary -" | "unary ~":
                 return _narrowed(dtype, f"({operator[-1]}{operands[0]})")
+            case "min" | "max" if node in self.inside:
+                return operands[0]
             case "min" | "max":
                 return f"lw_{operator}_{suffix}({', '.join(map(stripped, operands))})"
             case "abs":

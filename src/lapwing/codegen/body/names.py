@@ -17,7 +17,7 @@ _RESERVED = frozenset(
 # What generated code calls its own things.
 _OWN = frozenset(
     """
-    tile trap ignored box out in lo hi array dense elements face x0 x1 x2 x3 x4 x5 x6 x7
+    tile trap ignored from_end box out in lo hi array dense elements face x0 x1 x2 x3 x4 x5 x6 x7
 """.split()
 )
 

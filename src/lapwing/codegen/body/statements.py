@@ -218,6 +218,8 @@ class StatementWriter:
                 yield f"while (*trap == 0 && ({text})) {{" if self.bound.body.traps else f"while ({text}) {{"
                 yield from self._inner_block(body, place)
                 yield "}"
+            case t.TypedCheck():
+                yield self.printer.check(statement)
             case t.TypedJump(kind=kind):
                 yield f"{kind};"
 

@@ -15,10 +15,20 @@ _CHEAP = frozenset(
     """.split()
 ) | {"unary -", "unary ~"}
 
+_CHECKED = frozenset({"/", "//", "%", "<<", ">>", "&&", "||", "not zero", "carried"})
 
-def is_speculable(node: t.Typed) -> bool:
-    """Whether evaluating the expression raises nothing and is cheap. That its elements exist is for ``guards`` to say."""
+
+def is_cheap(node: t.Typed) -> bool:
+    """Whether evaluating the expression takes little, whatever it raises."""
+    return all(not isinstance(part, t.Operation) or part.operator in _CHEAP | _CHECKED for part in t.walk(node))
+
+
+def is_speculable(node: t.Typed, with_divisions: bool = False) -> bool:
+    """Whether evaluating the expression raises nothing and is cheap. That its elements exist is for ``guards`` to say.
+    with_divisions: whether those of floats, and roots, count as cheap."""
     match node:
+        case t.Operation(operator="/" | "sqrt", operands=operands, trap=None) if with_divisions:
+            return all(o.dtype in ("float64", "float32") and is_speculable(o, True) for o in operands)
         case t.Convert(trap=trap) if trap is not None:
             return False
         case t.Operation(operator=operator, trap=trap) if trap is not None or operator not in _CHEAP:
@@ -27,4 +37,4 @@ def is_speculable(node: t.Typed) -> bool:
             return False
         case t.Select(speculable=False):
             return False
-    return all(map(is_speculable, t.children(node)))
+    return all(is_speculable(child, with_divisions) for child in t.children(node))

@@ -5,8 +5,8 @@ Made by ``lowering`` from the IR and the argument types, printed as C by ``codeg
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeGuard
 
@@ -47,6 +47,13 @@ class Local(Typed):
 
     name: str
     version: int
+
+
+@dataclass(frozen=True)
+class AffineValue(Typed):
+    """The value of an affine expression over loop indices and symbols."""
+
+    affine: Affine
 
 
 @dataclass(frozen=True)
@@ -184,6 +191,18 @@ class TypedWhile:
 
 
 @dataclass(frozen=True)
+class TypedCheck:
+    """Looks whether evaluating an expression raises, and does nothing else. array: whether the value is an index of one's axis,
+    counted from the start."""
+
+    line: int
+    text: str
+    value: Typed
+    array: str | None = None
+    axis: int = 0
+
+
+@dataclass(frozen=True)
 class TypedJump:
     """``kind`` is ``break``, ``continue``, or ``return``: the end of an iteration of the nest's own loops."""
 
@@ -193,7 +212,7 @@ class TypedJump:
 
 
 SimpleStatement = TypedStore | TypedLocal | TypedAssign | TypedAccumulate  # what gives something a value
-TypedStatement = SimpleStatement | TypedVariable | TypedIf | TypedFor | TypedWhile | TypedJump
+TypedStatement = SimpleStatement | TypedVariable | TypedIf | TypedFor | TypedWhile | TypedCheck | TypedJump
 
 
 @dataclass(frozen=True)
@@ -278,6 +297,31 @@ def children(node: Typed) -> tuple[Typed, ...]:
     return ()
 
 
+def mapped(node: Typed, of: Callable[[Typed], Typed]) -> Typed:
+    """The expression with something else in the place of each direct sub-expression."""
+    match node:
+        case Operation(operands=operands):
+            return replace(node, operands=tuple(map(of, operands)))
+        case Convert(operand=operand):
+            return replace(node, operand=of(operand))
+        case Select(test=test, then=then, otherwise=otherwise):
+            return replace(node, test=of(test), then=of(then), otherwise=of(otherwise))
+        case Load(subscripts=subscripts):
+            parts = (replace(s, index=of(s.index)) if isinstance(s, LookupSubscript) else s for s in subscripts)
+            return replace(node, subscripts=tuple(parts))
+    return node
+
+
+def may_raise(node: Typed) -> bool:
+    """Whether evaluating an expression itself may raise: not what its sub-expressions may."""
+    match node:
+        case Operation(trap=trap) | Convert(trap=trap):
+            return trap is not None
+        case Load(subscripts=subscripts):
+            return any(isinstance(s, LookupSubscript) and s.trap is not None for s in subscripts)
+    return False
+
+
 def walk(node: Typed) -> Iterator[Typed]:
     """The expression and all its sub-expressions."""
     yield node
@@ -316,13 +360,40 @@ def own_values(statement: TypedStatement) -> tuple[Typed, ...]:
             return (value,)
         case TypedAccumulate(value=value, position=position, payload=payload):
             return (value, *position, *(its for _, its in payload))
-        case TypedVariable(value=Typed() as value):
+        case TypedVariable(value=Typed() as value) | TypedCheck(value=value):
             return (value,)
         case TypedIf(test=test) | TypedWhile(test=test):
             return (test,)
         case TypedFor(start=start, stop=stop, step=step):
             return (start, stop, step)
     return ()
+
+
+def with_values(statement: TypedStatement, of: Callable[[Typed], Typed]) -> TypedStatement:
+    """The statement, and those inside it, with other expressions in the place of those that they evaluate."""
+
+    def block(statements: tuple[TypedStatement, ...]) -> tuple[TypedStatement, ...]:
+        return tuple(with_values(s, of) for s in statements)
+
+    match statement:
+        case TypedStore(target=target, value=value):
+            stored_to = of(target)
+            assert isinstance(stored_to, Load)
+            return replace(statement, value=of(value), target=stored_to)
+        case TypedLocal(value=value) | TypedAssign(value=value) | TypedCheck(value=value):
+            return replace(statement, value=of(value))
+        case TypedAccumulate(value=value, position=position, payload=payload):
+            places, kept = tuple(map(of, position)), tuple((name, of(its)) for name, its in payload)
+            return replace(statement, value=of(value), position=places, payload=kept)
+        case TypedVariable(value=Typed() as value):
+            return replace(statement, value=of(value))
+        case TypedIf(test=test, then=then, otherwise=otherwise):
+            return replace(statement, test=of(test), then=block(then), otherwise=block(otherwise))
+        case TypedFor(start=start, stop=stop, step=step, body=body):
+            return replace(statement, start=of(start), stop=of(stop), step=of(step), body=block(body))
+        case TypedWhile(test=test, body=body):
+            return replace(statement, test=of(test), body=block(body))
+    return statement
 
 
 def all_statements(statements: Iterable[TypedStatement]) -> Iterator[TypedStatement]:

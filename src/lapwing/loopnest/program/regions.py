@@ -205,7 +205,8 @@ class _Choice:
         if any(isinstance(s, ir.Accumulate) and s.operator == "+" for s in statements):
             return None  # a sum of floats is rounded once, on any number of ranks
         known = self.around.assigned_before(statement).surely
-        test = small_test([region.statement for region in inner.regions], statement, known)
+        independent = all(map(_is_independent, inner.regions))
+        test = small_test([region.statement for region in inner.regions], statement, known, independent)
         if test is None:
             return None
         name = f"{self.around.source.tree.name}_{number}_whole_{len(inner.wholes) + 1}"
@@ -227,6 +228,13 @@ class _Choice:
         loops = parse(outlined.source)
         short = _short_test(statement, outlined, loops)
         return Region(statement, outlined, loops, why, _most_indices(statement) <= 1, short)
+
+
+def _is_independent(region: Region) -> bool:
+    """Whether no dependence joins iterations of the innermost loop."""
+    if region.loops.is_sequential:
+        return False
+    return not any(d.vector[-1] and not any(d.vector[:-1]) for d in NestAnalysis(region.loops).dependences)
 
 
 def _is_worth_calls(outlined: Outlined, loops: ir.LoopNest, control: Control) -> bool:

@@ -29,6 +29,7 @@ from lapwing.loopnest.program.names import bound_names
 
 TRIPS = "trips of a loop over"  # not a name that Python allows, so nobody else's
 BUDGET = 20_000  # nanoseconds: what a call takes
+COLD = 50  # times as long loops may be for it, if they are as good as a whole: calls that find caches full of arrays take longer
 FASTER = 400  # times that compiled loops are, at most, where nothing joins their iterations
 _SUBSCRIPT, _OPERATION, _CALL, _STATEMENT = 50, 25, 100, 10  # nanoseconds that Python takes for each
 _SIZES = frozenset({"shape", "size"})
@@ -52,9 +53,12 @@ def short_test(statement: ast.stmt, name: str, arrays: Sequence[str]) -> ast.exp
     return ast.BoolOp(ast.And(), [ast.Compare(_expression(cost), [ast.LtE()], [ast.Constant(BUDGET)]), known])
 
 
-def small_test(regions: Sequence[ast.stmt], around: ast.stmt, known: frozenset[str]) -> ast.expr | None:
+def small_test(
+    regions: Sequence[ast.stmt], around: ast.stmt, known: frozenset[str], are_independent: bool
+) -> ast.expr | None:
     """An expression of the driver's that is true where the regions in a loop compute for less long, on an average, than a call
-    takes; None where that is not known before the loop. known: the names that have a value there."""
+    takes; None where that is not known before the loop. known: the names that have a value there. are_independent: whether
+    no dependence joins iterations of their innermost loops, so that tiles have no better order for them."""
     own = frozenset(bound_names([around]))
     costs = [_of_loop(region, own) if isinstance(region, ast.For) else None for region in regions]
     total: ast.expr | None = None
@@ -67,7 +71,8 @@ def small_test(regions: Sequence[ast.stmt], around: ast.stmt, known: frozenset[s
     read = {node.id for node in ast.walk(total) if isinstance(node, ast.Name)}
     if not read <= known | {TRIPS, "len"}:
         return None
-    return ast.Compare(total, [ast.LtE()], [ast.Constant(BUDGET * FASTER * len(costs))])
+    budget = BUDGET * (COLD if are_independent else 1)
+    return ast.Compare(total, [ast.LtE()], [ast.Constant(budget * FASTER * len(costs))])
 
 
 def is_short(statement: ast.stmt) -> bool:

@@ -8,7 +8,7 @@ import platform
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from lapwing.codegen.compilation.cache import build_shared_library
 from lapwing.codegen.compilation.contraction import contracts
@@ -21,6 +21,7 @@ from lapwing.trace.events import ACTIVITIES
 MAX_LOOPS = 8
 ENGINE_CODES = {"blocking": 0, "overlap": 1, "onesided": 2, "helper": 3}
 DONE, TRAPPED, STOPPED, FAILED = 0, 1, 2, 3
+INSIDE, FROM_END, MAY_RAISE = 0, 1, 2  # what an inspection finds
 GO_ON, STOP, PASS_ON = 0, 1, 2  # answers to progress; a sweep is added to the last
 
 # Results are bit-identical to Python's only without contraction (no fused multiply-add), and NumPy's integers wrap.
@@ -67,6 +68,7 @@ class Tile(ctypes.Structure):
         ("trap_sweep", ctypes.c_int64),
         ("trap_step", ctypes.c_int64),
         ("moves", Box),
+        ("raises_nothing", ctypes.c_int64),
     ]
 
 
@@ -323,6 +325,16 @@ def module_of(library: ctypes.CDLL) -> Module:
     """The function table of a loaded tile module."""
     addresses = {name: ctypes.cast(getattr(library, f"lw_tile_{name}"), ctypes.c_void_p) for name in MODULE_FUNCTIONS}
     return Module(**addresses)
+
+
+def inspector_of(library: ctypes.CDLL) -> Callable[..., int] | None:
+    """The function of a tile module that looks at a tile, and a box of iterations, for what they may raise; None without one."""
+    try:
+        function = library.lw_tile_inspect
+    except AttributeError:
+        return None
+    function.argtypes, function.restype = [ctypes.POINTER(Tile), ctypes.POINTER(Box)], ctypes.c_int64
+    return cast(Callable[..., int], function)
 
 
 def library_version(library: ctypes.CDLL) -> str:

@@ -34,14 +34,22 @@ typedef union lw_scalar {
 
 /* The state one generated module works on. trap is 0, or the number of the first place where Python would have raised;
  * trap_sweep and trap_step, set by the runtime, say when. moves, set by the runtime as well: by how much the ends of a
- * box of several sweeps lie lower in each of them than in the one before. */
+ * box of several sweeps lie lower in each of them than in the one before. raises_nothing is 1 where lw_tile_inspect has
+ * found LW_INSIDE for all that will be computed, else 0. */
 typedef struct lw_tile {
     const lw_array *arrays;
     const lw_scalar *scalars;
     lw_scalar *accumulators;
     int64_t trap, trap_sweep, trap_step;
     lw_box moves;
+    int64_t raises_nothing;
 } lw_tile;
+
+/* What lw_tile_inspect finds, which a module offers where it does not depend on what iterations compute:
+ *     int64_t lw_tile_inspect(const lw_tile *tile, const lw_box *iterations);
+ * all indices that are looked up are from the start of an axis, and nothing raises; some count from the end; something
+ * may raise. */
+enum { LW_INSIDE = 0, LW_FROM_END = 1, LW_MAY_RAISE = 2 };
 
 /* What a generated module exports, under the names lw_tile_compute, lw_tile_pack, ...
  * A face is an array as written by one kind of access: its box is in iteration space. */
