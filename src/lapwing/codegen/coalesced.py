@@ -200,6 +200,8 @@ class CoalescedTileWriter(TransposedTileWriter):
     def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
         self.around = bound.nest.sweep_depth + form.order[-3]
         super().__init__(bound, faces, form)
+        if not self._lanes_compute_along(self.pair_names()):
+            self.vectors = None
 
     def make_buffers(self, planes: Planes) -> CoalescedBuffers:
         return CoalescedBuffers(planes, self.names, self.pair_names(), self._plane_stride, self._plane_ends)
@@ -254,7 +256,7 @@ class CoalescedTileWriter(TransposedTileWriter):
         lines.add(f"int64_t {c.here} = lw_around({here}, {c.kept});")
         lines.add(f"int64_t {c.step} = {c.group}{lag};")
         lines.add(f"const int64_t {c.end} = {c.step} + {COPIED_STEPS};")
-        if self.vectors and self._lanes_compute_along(c):
+        if self.vectors:
             self._vector_steps(lines, c, self.vectors, v, w, opens, closes)
         lines.open(f"for (; {c.step} < {c.end}; ++{c.step}) {{")
         stops = f"lw_max_i64({c.starts_at}, {c.step}{opens} + 1)"

@@ -55,13 +55,15 @@ class TransposedTileWriter(TileWriter):
         return found + [Accumulator(f"&{own.name}", own.lanes, own.dtype) for own in self.extrema.private()]
 
     def _move(self, load: t.Load) -> tuple[int, int] | None:
-        """By how much the place of an element moves along the last axis of its array from lane to lane, and from step to step."""
+        """By how much the place of an element moves along the last axis of its array from lane to lane, and from step to step;
+        None where that is not known, or it moves along others or from one joined sweep to the next as well."""
+        sweeps = {loop.name for loop in self.nest.sweep_loops} if self.joins_sweeps else set()
         v, w = (self.nest.space_loops[k] for k in self.form.order[-2:])
         # From lane to lane a step further back, and in skewed rows as many as those are further on.
         back = 1 + self._skew_of_pair(*(self.nest.loop_names.index(loop.name) for loop in (v, w)))
         moves = []
         for subscript in load.subscripts:
-            if not isinstance(subscript, t.AffineSubscript) or subscript.wrap:
+            if not isinstance(subscript, t.AffineSubscript) or subscript.wrap or sweeps & subscript.affine.names:
                 return None
             down, along = (loop.step * subscript.affine.coefficient(loop.name) for loop in (v, w))
             moves.append((down - back * along, along))

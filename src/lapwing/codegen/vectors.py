@@ -68,6 +68,8 @@ def vector_lanes(
     fits = (
         body.is_straight
         and all(ITEMSIZES[dtype] == size and not _is_odd(dtype) for dtype in written)
+        # Compilers widen by more than twice element by element.
+        and all(2 * ITEMSIZES[plane.dtype] >= size for plane in buffers.planes)
         and all(_is_uniform(value, size, narrowed) for value in _values(bound))
         and all(_size(dtype) == size for dtype in (*sums, *(a.dtype for a in accumulators)))
         and (size == 8 or not body.traps)

@@ -79,6 +79,15 @@ def aligned(h, a, b):
 
 
 @lw.nest
+def weighted(u, f, a, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(u.shape[1] - 2, 0, -1):
+                near = 0.25 * (u[i - 1, j] + u[i, j + 1] + u[i + 1, j] + u[i, j - 1])
+                u[i, j] = near * a[t, i] - f[0, i + 1] * f[2, j - 1] + f[1, j]
+
+
+@lw.nest
 def located(h, a, b):
     best = 0
     best_i = best_j = 0
@@ -318,6 +327,7 @@ NESTS: dict[str, tuple[lw.Nest, dict[str, str]]] = {
     "wide_halo": (wide_halo, {"u": "float32", "f": "float32", "sweeps": "sweeps"}),
     "in_space": (in_space, floats("u", "f")),
     "aligned": (aligned, {"h": "int32", "a": "rows", "b": "columns"}),
+    "weighted": (weighted, {**floats("u", "f"), "a": "rows of sweeps"}),
     "located": (located, {"h": "int32", "a": "wide rows", "b": "wide columns"}),
     "last_of_least": (last_of_least, floats("u", "f")),
     "affine_gaps": (affine_gaps, {"h": "int64", "e": "int64", "f": "int64", "a": "rows", "b": "columns"}),
@@ -361,6 +371,8 @@ def arguments_of(name: str, shape: tuple[int, int], sweeps: int, seed: int, spec
             made[parameter] = generator.integers(0, 3, (rows if kind == "wide rows" else columns) - 1)
             if special:  # equal in their lower halves
                 made[parameter] += (generator.random(made[parameter].shape) < 0.02) * 2**32
+        elif kind == "rows of sweeps":
+            made[parameter] = generator.standard_normal((sweeps, rows))
         elif kind == "levels":
             made[parameter] = generator.standard_normal((3, *shape))
         elif kind == "whole levels":
