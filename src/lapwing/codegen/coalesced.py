@@ -326,7 +326,7 @@ class CoalescedTileWriter(TransposedTileWriter):
         fits = f"{size} > {most - vectors.width} && {size} <= {most}" if self.joins_sweeps else f"{size} == {most}"
         begun = f"{c.beyond} <= {c.step}{opens} + 1 && {c.end} - {closes} <= {c.starts_at}"
         small = self.copy_rows(lines, self.indices_at(c, v, w)(""), moving=True)
-        small = f" && {small}" if vectors.narrows else ""
+        small = f" && {small}" if vectors.rows.narrows else ""
         lines.open(f"if ({fits} && {begun} && {c.pitch} >= {most} + {gap}{small}) {{")
         lines.add(*vectors.last_steps())
         lines.open(f"for (; {c.step} < {c.end}; ++{c.step}) {{")

@@ -13,7 +13,8 @@ from lapwing.codegen.body.text import Lines, mentions, plus
 from lapwing.codegen.extrema import Extrema
 from lapwing.codegen.tile_loops import IN_ORDER, TileWriter
 from lapwing.codegen.transposed import Buffers
-from lapwing.codegen.vectors import Accumulator, Mask, Point, VectorSteps, is_constant, vector_lanes
+from lapwing.codegen.vector_bodies import Accumulator, is_constant, vector_lanes
+from lapwing.codegen.vectors import Mask, Point, VectorSteps
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.machine.vectors import vector_bytes
@@ -216,7 +217,7 @@ class TransposedTileWriter(TileWriter):
     ) -> None:
         """Those steps of a group that have vectors: where lanes may compute along that are not at work, all of them."""
         fits = self.copy_rows(lines, indices(""), moving=True)
-        conditions = [*([] if self._may_mask else [c.full]), *([fits] if vectors.narrows else [])]
+        conditions = [*([] if self._may_mask else [c.full]), *([fits] if vectors.rows.narrows else [])]
         lines.open(f"if ({' && '.join(conditions)}) {{" if conditions else "{")
         lines.add(*vectors.last_steps())
         if self._may_mask:
@@ -303,9 +304,9 @@ class TransposedTileWriter(TileWriter):
         c, vectors = self.pair_names(), self.vectors
         assert vectors is not None
         fits = c.fits if moving else c.all_fit
-        if vectors.narrows:
+        if vectors.rows.narrows:
             lines.add(f"bool {fits} = {c.all_fit if moving else 'true'};")
-        if not vectors.has_rows(moving):
+        if not vectors.rows.has(moving):
             return fits
 
         def place(load: t.Load) -> tuple[str, str, str]:
@@ -316,9 +317,9 @@ class TransposedTileWriter(TileWriter):
 
         if moving:
             lines.add(f"const int64_t {c.first} = {c.step};")
-        lines.add(*vectors.row_declarations(moving))
+        lines.add(*vectors.rows.declarations(moving))
         lines.open("{")
-        copies = list(vectors.copied_rows(moving, place, fits))
+        copies = list(vectors.rows.copied(moving, place, fits))
         self.indices_of(lines, indices, "\n".join(copies))
         lines.add(*copies)
         lines.close()

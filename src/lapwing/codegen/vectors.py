@@ -7,7 +7,8 @@ long.
 
 Vectors are those of the compiler (``vector_size``). The loop body stays the scalar function that it is: a loop over the lanes of
 a vector calls it, and the compiler makes vector operations of it. Compilers take the size of vectors from the smallest elements
-in a loop, so elements are widened when they are loaded, and a body that computes with elements of several sizes is left alone.
+in a loop, so elements are widened when they are loaded (those that lie in no buffer by ``codegen.lane_rows``), and a body that
+computes with elements of several sizes is left alone (``codegen.vector_bodies``).
 """
 
 from __future__ import annotations
@@ -19,141 +20,17 @@ from functools import cached_property
 from lapwing.codegen.body.expression import C_TYPES
 from lapwing.codegen.body.names import Names, PairNames
 from lapwing.codegen.body.text import Lines, plus, signed
+from lapwing.codegen.lane_rows import LaneRows
 from lapwing.codegen.transposed import Buffers
+from lapwing.codegen.vector_bodies import WIDE, Accumulator, Move, loads_of
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
-from lapwing.tiling.invariants import is_invariant
-from lapwing.tiling.transposed import COPIED_STEPS, ITEMSIZES, MARGIN, TRANSPOSED_LANES, Distance, Offset, distance
+from lapwing.tiling.transposed import ITEMSIZES, MARGIN, TRANSPOSED_LANES, Distance, Offset, distance
 
 # Of the steps before the one at hand so many stay in registers, if they are wanted; earlier ones are loaded.
 _KEPT = 2
-_MOST_VECTORS = 16  # whose operations are written out
-_WIDE = {4: "int32", 8: "int64"}
-_OPERATORS = frozenset(
-    """
-    + - * / & | ^ < <= > >= == != && || not truth min max abs sqrt numpy.maximum numpy.minimum numpy.fmax numpy.fmin numpy.where
-    numpy.sqrt numpy.fabs numpy.absolute
-    """.split()
-) | {"unary -", "unary ~"}
-
 # Gives the statements at the lanes from one on that lie in a vector: that first lane, and what stands for elements.
 Point = Callable[[str, Mapping[str, str]], Iterator[str]]
-# Of an access that is in no plane, by how much its place along the last axis moves from lane to lane and from step to step; None
-# where that is not all that is known of it, or it is not known.
-Move = Callable[[t.Load], tuple[int, int] | None]
-
-
-@dataclass(frozen=True)
-class Accumulator:
-    """What every lane brings together by itself: as an argument of the loop body, and the C array in which lane 0 is the one at
-    ``MARGIN``."""
-
-    argument: str
-    lanes: str
-    dtype: str
-
-
-def vector_lanes(
-    bound: BoundNest, buffers: Buffers, vector_bytes: int, move: Move, accumulators: Sequence[Accumulator]
-) -> int:
-    """How many lanes a vector has; 0 where the loop body is not one for vectors."""
-    written = [plane.dtype for plane in buffers.planes if plane.written]
-    size, body = ITEMSIZES[written[0]], bound.body
-    if size not in _WIDE or TRANSPOSED_LANES * size > _MOST_VECTORS * vector_bytes:
-        return 0
-    narrowed = frozenset(
-        load for load in _loads(bound) if load not in buffers.places and _is_narrowed(load, size, move)
-    )
-    sums = [a.dtype for a in body.accumulators if a.exact_sum]
-    fits = (
-        body.is_straight
-        and all(ITEMSIZES[dtype] == size and not _is_odd(dtype) for dtype in written)
-        # Compilers widen by more than twice element by element.
-        and all(2 * ITEMSIZES[plane.dtype] >= size for plane in buffers.planes)
-        and all(_is_uniform(value, size, narrowed) for value in _values(bound))
-        and all(_size(dtype) == size for dtype in (*sums, *(a.dtype for a in accumulators)))
-        and (size == 8 or not body.traps)
-        and all(
-            load in buffers.places or _size(load.dtype) == size or is_constant(load) or _is_row(move(load))
-            for load in _loads(bound)
-        )
-    )
-    return vector_bytes // size if fits else 0
-
-
-def _values(bound: BoundNest) -> Iterator[t.Typed]:
-    """All that is computed; where an extremum was found is known from the step."""
-    for statement in t.all_statements(bound.body.statements):
-        if isinstance(statement, t.TypedAccumulate):
-            yield statement.value
-            yield from (value for _, value in statement.payload if not isinstance(value, t.Index))
-        else:
-            yield from t.own_values(statement)
-
-
-def _is_narrowed(load: t.Load, size: int, move: Move) -> bool:
-    """Whether it is one of integers in a row that are wider than all else, as those of sequences mostly are."""
-    return load.dtype == "int64" and size == 4 and _is_row(move(load)) and not is_constant(load)
-
-
-def is_constant(load: t.Load) -> bool:
-    """Whether it is the same element in every iteration, which cannot raise."""
-    return all(
-        s.trap is None and is_invariant(s.index) if isinstance(s, t.LookupSubscript) else not s.affine.names
-        for s in load.subscripts
-    )
-
-
-def _is_row(move: tuple[int, int] | None) -> bool:
-    """Whether elements follow one another from lane to lane, forwards or backwards, and stay near from step to step."""
-    return move is not None and abs(move[0]) == 1 and abs(move[1]) <= 1
-
-
-def _is_odd(dtype: str) -> bool:
-    return dtype.startswith("complex") or dtype == "bool"
-
-
-def _size(dtype: str) -> int:
-    return ITEMSIZES.get(dtype, 0)
-
-
-def _loads(bound: BoundNest) -> list[t.Load]:
-    return list(dict.fromkeys(n for value in _values(bound) for n in t.walk(value) if isinstance(n, t.Load)))
-
-
-def _is_uniform(node: t.Typed, size: int, narrowed: frozenset[t.Load]) -> bool:
-    """Whether all that is computed has elements of one size. Narrower ones are widened when they are loaded, and of wider
-    ones some may be ``narrowed``, which are compared and nothing else."""
-
-    def is_wide(operand: t.Typed) -> bool:
-        return isinstance(operand, t.Load) or operand.dtype == "bool" or _size(operand.dtype) == size
-
-    match node:
-        case _ if is_invariant(node):
-            return True
-        case t.Load(dtype=dtype, subscripts=subscripts):
-            indices = [s.index for s in subscripts if isinstance(s, t.LookupSubscript)]
-            # There is one size of indices, too.
-            known = all(map(is_invariant, indices)) or (
-                size == 8 and all(_is_uniform(i, size, narrowed) for i in indices)
-            )
-            return known and 0 < _size(dtype) <= size and not dtype.startswith("complex")
-        case t.Local(dtype=dtype) | t.Index(dtype=dtype):
-            return dtype == "bool" or _size(dtype) == size
-        case t.Operation(operator="==" | "!=" | "<" | "<=" | ">" | ">=", operands=operands) if all(
-            o in narrowed for o in operands
-        ):
-            return True
-        case t.Convert(dtype=dtype, operand=operand, trap=None):
-            return is_wide(operand) and _size(dtype) == size and _is_uniform(operand, size, narrowed)
-        case t.Operation(dtype=dtype, operator=operator, operands=operands):
-            known = operator in _OPERATORS and not t.is_numpy_loop(node)
-            fits = known and all(map(is_wide, operands)) and (dtype == "bool" or _size(dtype) == size)
-        case t.Select(dtype=dtype):
-            fits = _size(dtype) == size
-        case _:
-            return False
-    return fits and all(_is_uniform(child, size, narrowed) for child in t.children(node))
 
 
 @dataclass(frozen=True)
@@ -183,19 +60,15 @@ class VectorSteps:
         self.count = TRANSPOSED_LANES // width
         self._written = [k for k, plane in enumerate(buffers.planes) if plane.written]
         self._size = ITEMSIZES[buffers.planes[self._written[0]].dtype]
-        # Elements of arrays that are no planes: the direction from lane to lane, and how many lanes they move on in a step.
-        self._rows: dict[t.Load, tuple[int, int]] = {}
-        for load in _loads(bound):
-            moves = move(load)
-            if load not in buffers.places and moves is not None and _is_row(moves):
-                self._rows[load] = moves[0], moves[0] * moves[1]
+        loads = [load for load in loads_of(bound) if load not in buffers.places]
+        self.rows = LaneRows(loads, move, self._size, names, c)
 
     # -- what the loop body sees ---------------------------------------------------------------------------------------
 
     def elements(self) -> dict[t.Load, str]:
         """What stands for the elements in the loop body."""
         lane = self.c.lane
-        found = {load: f"{self._row(load)}[{lane}]" for load in self._rows}
+        found = {load: f"{self.rows.name(load)}[{lane}]" for load in self.rows}
         for load, (number, offset) in self.buffers.places.items():
             pointer, across = self._source(number, offset)
             found[load] = f"{pointer}[{lane if not across else f'{lane} {signed(across)}'}]"
@@ -208,8 +81,8 @@ class VectorSteps:
             name, _ = self._source(number, offset)
             const = "" if self._is_now(number, offset) else "const "
             found[name] = f"{const}{self._c_type(self.buffers.planes[number].dtype)} *restrict {name}"
-        for load in self._rows:
-            found[self._row(load)] = f"const {self._c_type(load.dtype)} *restrict {self._row(load)}"
+        for load in self.rows:
+            found[self.rows.name(load)] = f"const {C_TYPES[self.rows.dtype(load)]} *restrict {self.rows.name(load)}"
         return [*((declared, name) for name, declared in found.items()), (f"int64_t {self.c.lane}", self.c.lane)]
 
     def _source(self, number: int, offset: Offset) -> tuple[str, int]:
@@ -221,9 +94,6 @@ class VectorSteps:
                 ("shifted", at, across), f"{at}_{abs(across)}_{'above' if across < 0 else 'below'}"
             ), 0
         return at, across
-
-    def _row(self, load: t.Load) -> str:
-        return self._names.get(("row of", load), f"{load.array}_here")
 
     def _is_held(self, number: int, when: Distance) -> bool:
         """Whether what was written at a step is in a register."""
@@ -239,7 +109,7 @@ class VectorSteps:
         """The type that elements are widened to."""
         if ITEMSIZES[dtype] == self._size:
             return C_TYPES[dtype]
-        return "double" if dtype == "float32" else C_TYPES[_WIDE[self._size]]
+        return "double" if dtype == "float32" else C_TYPES[WIDE[self._size]]
 
     # -- types -----------------------------------------------------------------------------------------------------------
 
@@ -255,7 +125,7 @@ class VectorSteps:
             yield f"typedef {c_type} {self._type(c_type, '_anywhere')} __attribute__(({anywhere}));"
 
         if self._shifts:
-            places = C_TYPES[_WIDE[self._size]]
+            places = C_TYPES[WIDE[self._size]]
             yield f"typedef {places} {self._order} __attribute__((vector_size({self.width * self._size})));"
 
     @property
@@ -321,79 +191,10 @@ class VectorSteps:
                     lines.close()
         lines.add(*self._end())
 
-    def row_declarations(self, moving: bool) -> Iterator[str]:
-        """moving: of rows whose elements go from lane to lane, or of those that stay."""
-        for load, (_, shift) in self._some_rows(moving):
-            low, high = self._row_range(shift)
-            yield f"{self._c_type(load.dtype)} {self._kept_row(load)}[{high - low}];"
-
-    def copied_rows(self, moving: bool, element: Callable[[t.Load], tuple[str, str, str]], fits: str) -> Iterator[str]:
-        """The elements of rows that lanes want in the steps of a group, or in all steps, as far as there are such. element: at
-        the indices of lane 0, the C texts of one, of its place along the last axis and of that axis' length. fits: the C variable
-        that becomes false where an element is too large for its vector."""
-        lane = self.c.lane
-        for load, (direction, shift) in self._some_rows(moving):
-            here, index, extent = element(load)
-            low, high = self._row_range(shift)
-            first, beyond = (plus(self.c.starts_at if moving else "", end) for end in (low, high))
-            ends = (f"-({index})", f"{extent} - ({index})")
-            if direction < 0:
-                ends = (f"({index}) - {extent} + 1", f"({index}) + 1")
-            row, kept = self._row(load), self._kept_row(load)
-            element_here = f"{row}[{'-' if direction < 0 else ''}{lane}]"
-            copy = f"{kept}[{lane}] = {element_here};"
-            if self._is_narrowed(load):
-                kept_type = self._c_type(load.dtype)
-                copy = f"{{ {copy} {fits} &= {element_here} == ({kept_type}){element_here}; }}"
-            yield f"const {C_TYPES[load.dtype]} *const {row} = &{here} {'-' if direction < 0 else '+'} ({first});"
-            yield f"if ({ends[0]} <= {first} && {beyond} <= {ends[1]})"
-            yield f"    for (int64_t {lane} = 0; {lane} < {high - low}; ++{lane}) {copy}"
-            yield "else"
-            some = f"lw_max_i64({first}, {ends[0]})", f"lw_min_i64({beyond}, {ends[1]})"
-            yield f"    for (int64_t {lane} = {some[0]} - ({first}); {lane} < {some[1]} - ({first}); ++{lane})"
-            yield f"        {copy}"
-
-    @property
-    def narrows(self) -> bool:
-        """Whether there are rows whose elements may be too large for their vectors."""
-        return any(map(self._is_narrowed, self._rows))
-
-    def _is_narrowed(self, load: t.Load) -> bool:
-        return ITEMSIZES[load.dtype] > self._size
-
-    def has_rows(self, moving: bool) -> bool:
-        return bool(self._some_rows(moving))
-
-    def _some_rows(self, moving: bool) -> list[tuple[t.Load, tuple[int, int]]]:
-        return [(load, moves) for load, moves in self._rows.items() if moving == bool(moves[1])]
-
-    def _row_range(self, shift: int) -> tuple[int, int]:
-        """From and until which lane the elements of a row are wanted: in the steps of a group, from the first lane at work on;
-        where they stay with the lanes, in all of a block."""
-        if not shift:
-            return -MARGIN, TRANSPOSED_LANES + MARGIN
-        moved = shift * (COPIED_STEPS - 1)
-        return min(0, moved), TRANSPOSED_LANES + max(0, moved)
-
-    def _kept_row(self, load: t.Load) -> str:
-        return self._names.get(("kept row", load), f"{load.array}_lanes")
-
-    def _rows_at_step(self) -> Iterator[str]:
-        """Pointers to the first lane's elements."""
-        for load, (_, shift) in self._rows.items():
-            low, _ = self._row_range(shift)
-            since = f"({self.c.step} - {self.c.first})"
-            here = plus(self._kept_row(load), -low)
-            if shift == 0:
-                here = f"{here} + {self.c.starts_at}"
-            else:
-                here = f"{here} - {since}" if shift < 0 else f"{here} + {since}"
-            yield f"const {self._c_type(load.dtype)} *const {self._row(load)} = {here};"
-
     @property
     def lane_type(self) -> str:
         """The type in which lanes are compared: of the size of elements, for which there are as many in a vector."""
-        return C_TYPES[_WIDE[self._size]]
+        return C_TYPES[WIDE[self._size]]
 
     def _now(self, number: int) -> str:
         return self.buffers.at(number, (0, 0))
@@ -445,7 +246,7 @@ class VectorSteps:
                 for k in range(self.count):
                     load = self._load(dtype, pointer, k, offset[0])
                     yield f"const {self._vector(dtype)} {self._variable(name, k)} = {load};"
-        yield from self._rows_at_step()
+        yield from self.rows.at_step()
 
     def _shifted(self, number: int, offset: Offset) -> Iterator[str]:
         """What lanes further up wrote: the last elements of one vector, and the first ones of the next."""
@@ -482,8 +283,8 @@ class VectorSteps:
                 places[name] = self._pointer(number, name, k)
             else:
                 places[name] = f"{name} + {plus(self.c.starts_at, k * self.width)}"
-        for load in self._rows:
-            places[self._row(load)] = plus(self._row(load), k * self.width)
+        for load in self.rows:
+            places[self.rows.name(load)] = plus(self.rows.name(load), k * self.width)
         places |= {a.argument: self._lane_of(a, a.lanes, k) for a in self._accumulators}
         return places
 
