@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from random_pipelines import pipelines
@@ -283,4 +284,4 @@ def test_the_makespan_of_a_long_run_is_that_of_its_timeline(pipeline: Pipeline, 
         pipeline = replace(pipeline, steps=steps, compute=compute, channels=channels)
     else:
         pipeline = replace(pipeline, sweeps=13 * longer)
-    assert abs(completion_seconds(pipeline) - timeline(pipeline).makespan) <= 1e-9
+    assert completion_seconds(pipeline) == pytest.approx(timeline(pipeline).makespan, rel=1e-12, abs=1e-9)

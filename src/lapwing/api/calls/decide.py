@@ -138,8 +138,7 @@ def decide(
         bound, dependences, ranks, Wishes(best.engine, best.tile, cut=best.cut), partition, inner=plan.inner
     )
     if not isinstance(rates, EstimatedRates):
-        shape = Shape(problem.block(best.cut), best.cut.mapping, best.tile)
-        final = replace(final, tile_seconds=rates.seconds_per_point(shape))
+        final = replace(final, tile_seconds=rates.seconds_per_point(problem.shape(best.cut, best.tile)))
     final = finished(replace(final, reasons=reasons(problem, ranked, rates)), problem, best, rates)
     return Decision(final, problem, tuple(ranked))
 
