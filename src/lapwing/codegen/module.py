@@ -28,20 +28,19 @@ class ModuleWriter(StatementWriter):
         # What is computed before the loops: its C name, and its text there.
         self._invariants: list[tuple[t.Typed, str, str]] = []
         self._conditional: set[str] = set()  # the names of those that not every iteration comes to
-        found = dict.fromkeys((*raising_invariants(bound.body), *costly_invariants(bound.body)))
-        for number, node in enumerate(found, 1):
-            name = self.names.get(("invariant", node), f"invariant_{number}")
+        alike = dict.fromkeys((*raising_invariants(bound.body), *costly_invariants(bound.body)))
+        conditional = conditional_invariants(bound.body)
+        named: dict[t.Typed, str] = {}
+        for number, node in enumerate((*alike, *conditional), 1):
+            name = named[node] = self.names.get(("invariant", node), f"invariant_{number}")
+            # Each by itself, though one may be part of another.
             self._invariants.append((node, name, self.printer.print(node)))
-        self.printer.named = {node: name for node, name, _ in self._invariants}
-        for node in conditional_invariants(bound.body):
-            self._name_conditional(node)
-
-    def _name_conditional(self, node: t.Typed) -> None:
-        """What may raise is noted apart, and where an iteration comes to it."""
-        name = self.names.get(("invariant", node), f"invariant_{len(self._invariants) + 1}")
-        self._invariants.append((node, name, self.printer.print(node)))
-        self.printer.named[node] = f"lw_noting_{SUFFIXES[node.dtype]}({name}, {self._own_trap(name)}, trap)"
-        self._conditional.add(name)
+        for node in conditional:
+            # What may raise is noted apart, and where an iteration comes to it.
+            name = named[node]
+            named[node] = f"lw_noting_{SUFFIXES[node.dtype]}({name}, {self._own_trap(name)}, trap)"
+            self._conditional.add(name)
+        self.printer.named = named
 
     def _own_trap(self, invariant: str) -> str:
         return self.names.get(("trap of", invariant), f"{invariant}_trap")

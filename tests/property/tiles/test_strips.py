@@ -57,7 +57,15 @@ FUNCTIONS = (
 )  # fmt: skip
 POWERS = ("({})**2", "({})**3", "({})**4", "abs({})**0.5", "({})**-1", "abs({})**1.25", "abs({})**p", "p**2 * ({})")
 KINDS = ("local", "local", "store", "store", "in place", "condition", "chain", "extremum", "inner")
-SUMS = ("({} + {})", "({} - {})", "({} * {})", "({} / {})", "({0} if {1} > {2} else {0} * 0.5)", "max({}, {})")
+# Python's max gives a Python number or NumPy's, which raise otherwise, unless both are of one kind.
+SUMS = (
+    "({} + {})",
+    "({} - {})",
+    "({} * {})",
+    "({} / {})",
+    "({0} if {1} > {2} else {0} * 0.5)",
+    "max(np.float64({}), np.float64({}))",
+)
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def weighted(u, f, a, sweeps):
         for i in range(1, u.shape[0] - 1):
             for j in range(u.shape[1] - 2, 0, -1):
                 near = 0.25 * (u[i - 1, j] + u[i, j + 1] + u[i + 1, j] + u[i, j - 1])
-                u[i, j] = near * a[t, i] - f[0, i + 1] * f[2, j - 1] + f[1, j]
+                u[i, j] = near * a[t, i] - a[0, i + 1] * f[2, j - 1] + f[1, j]
 
 
 @lw.nest
