@@ -308,13 +308,10 @@ class CoalescedTileWriter(TransposedTileWriter):
     def _lanes_compute_along(self, c: PairNames) -> bool:
         """Whether lanes between two rows compute along, and what they overwrite is brought back: where only buffers are read and
         written."""
-        named = (self.index(self.nest.loops[k].name) for k in self._around_and_along)
+        along = self.nest.sweep_depth + self.form.order[-1]
+        named = (self.index(self.nest.loops[k].name) for k in (self.around, along))
         notes = self.raises or self.bound.body.accumulators
         return not notes and not any(mentions(self.statement(c), name) for name in named)
-
-    @property
-    def _around_and_along(self) -> tuple[int, int]:
-        return self.around, self.nest.sweep_depth + self.form.order[-1]
 
     def _vector_steps(
         self, lines: Lines, c: PairNames, vectors: VectorSteps, v: int, w: int, opens: str, closes: str

@@ -98,13 +98,6 @@ class TileWriter(FaceWriter):
                 with self._only(part):
                     yield from (*self.point_function(), "") if part is None or part.statements else ()
 
-    def _points(self) -> Iterator[str]:
-        """The loop body's functions."""
-        yield from self.point_function()
-        if self._wraps:
-            with self._where_nothing_wraps():
-                yield from ("", *self.point_function())
-
     def _compute(self, head: str, unchecked: UncheckedTileWriter | None = None) -> Iterator[str]:
         """The function with the tile's loops. unchecked: of what is called where nothing raises."""
         lines = Lines()
@@ -378,8 +371,13 @@ class TileWriter(FaceWriter):
         """Declares an accumulator a lane for every reduction, for so many lanes before lane 0 as well."""
         private, lanes = self._private_accumulators(), self.lanes + margin
         for name, (c_type, start, _) in private.items():
-            lines.add(f"{c_type} {name}[{lanes}];")
-            lines.add(f"for (int {c.lane} = 0; {c.lane} < {lanes}; ++{c.lane}) {name}[{c.lane}] = {start};")
+            self.declare_lanes(lines, c, c_type, name, lanes, start)
+
+    @staticmethod
+    def declare_lanes(lines: Lines, c: PairNames, c_type: str, name: str, lanes: int, start: str) -> None:
+        """Declares a C array with an element a lane, that all begin alike."""
+        lines.add(f"{c_type} {name}[{lanes}];")
+        lines.add(f"for (int {c.lane} = 0; {c.lane} < {lanes}; ++{c.lane}) {name}[{c.lane}] = {start};")
 
     def private_of(self, lane: str) -> dict[str, str]:
         """Where the accumulators of a lane are kept."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 
 from lapwing.affine.affine import Affine
 from lapwing.affine.scanning import LoopBounds
@@ -107,11 +108,12 @@ class TransposedTileWriter(TileWriter):
     def _one_vector(self) -> Iterator[None]:
         """What is written is for the lanes of a vector."""
         assert self.vectors is not None
+        of_buffers = self.printer.placed
         self.printer.placed, self._in_vectors = self.vectors.elements(), True
         try:
             yield
         finally:
-            self.printer.placed, self._in_vectors = self.buffers.elements(), False
+            self.printer.placed, self._in_vectors = of_buffers, False
 
     def point_name(self) -> str:
         return (
@@ -376,9 +378,7 @@ class TransposedTileWriter(TileWriter):
         step do not wait for each other."""
         self.declare_private(lines, c, MARGIN)
         for own in self.extrema.private():
-            lines.add(f"{C_TYPES[own.dtype]} {own.lanes}[{self.lanes + MARGIN}];")
-            lanes = f"for (int {c.lane} = 0; {c.lane} < {self.lanes + MARGIN}; ++{c.lane})"
-            lines.add(f"{lanes} {own.lanes}[{c.lane}] = {own.start};")
+            self.declare_lanes(lines, c, C_TYPES[own.dtype], own.lanes, self.lanes + MARGIN, own.start)
         if self.raises:
             lines.add(f"int64_t {c.traps}[{self.lanes + MARGIN}] = {{0}};")
 
@@ -430,7 +430,7 @@ class TransposedTileWriter(TileWriter):
         """Whether some iterations may raise, and others not."""
         return not raises_alike(self.bound.body)
 
-    @property
+    @cached_property
     def _may_mask(self) -> bool:
         """Whether lanes that are not at work may compute along, with whatever is in the buffers, because it is thrown away."""
         if self.vectors is None:
