@@ -139,7 +139,10 @@ class Reductions:
             return of if value else self._initial[accumulator.of or ""]
         if accumulator.operator == "is set":
             return of if value else ...
-        return of if of is ... or not value else _type_in_python(accumulator.kinds[value - 1])(of)
+        if of is ... or not value:
+            return of
+        kind = accumulator.kinds[value - 1]
+        return _type_in_python(kind)(of if kind.is_complex else of.real)
 
     def _with_extremum(self, leader: t.Accumulator, rows: Sequence[npt.NDArray[np.int64]]) -> int:
         """The rank that has the extremum of all ranks, and of equal ones that of the first iteration, or of the last."""

@@ -93,3 +93,36 @@ def test_regions_are_the_plain_loop() -> None:
 @pytest.mark.timeout(7200)
 def test_regions_are_the_plain_loop_at_length() -> None:
     search(check_region, wanted(3000), first_seed() + 1)
+
+
+def _assigned(value: str) -> str:
+    return f"import numpy as np\ndef region(n, x):\n    if n >= 0:\n        x = {value}\n    return n, x\n"
+
+
+_SMALL_INTEGERS = (3, np.int8(5), np.int32(3), np.int64(4))
+_FLOATS = (2.5, np.float32(3.3), np.float64(2.2))
+
+
+@pytest.mark.parametrize("n", [0, -1])
+@pytest.mark.parametrize(
+    ("start", "value"),
+    [
+        *((start, "2**40") for start in (*_SMALL_INTEGERS, np.bool_(True))),
+        *((start, "0.1") for start in _FLOATS),
+        *((start, "7") for start in (*_SMALL_INTEGERS, *_FLOATS[1:], np.bool_(True))),
+    ],
+)
+def test_a_scalar_of_one_of_two_types(start: Any, value: str, n: int) -> None:
+    """A scalar of NumPy's that a region sets to a number of Python's, which need not fit in it."""
+    check_case(RegionCase(_assigned(value), (), (("n", n), ("x", start))))
+
+
+@pytest.mark.parametrize(
+    ("start", "value"),
+    [*((start, "0.1") for start in _SMALL_INTEGERS), *((start, "1j") for start in (*_SMALL_INTEGERS, *_FLOATS))],
+)
+def test_a_scalar_that_an_integer_or_a_float_cannot_hold(start: Any, value: str, tmp_path: Path) -> None:
+    path = tmp_path / "region.py"
+    path.write_text(_assigned(value))
+    with pytest.raises(lw.RefusedError, match=r"depends on the values|meet"):
+        region_of(load(path).region)(0, start)

@@ -486,10 +486,13 @@ class _Lowering(ExpressionLowering):
     def _last_value(self, name: str, value: Value) -> list[t.TypedStatement]:
         weak = all(kind.weak for kind in value.types)
         dtypes = {kind.dtype for kind in value.types if weak or not kind.weak}
-        if len(dtypes) > 1:
+        dtype = min(dtypes)
+        strong = ScalarType(dtype, weak)
+        widens = any(k.is_inexact > strong.is_inexact or k.is_complex > strong.is_complex for k in value.types)
+        if len(dtypes) > 1 or widens:  # x was numpy.int32(3) and is 0.5
             self._mixed(value, self.nest.line)
-        dtype = dtypes.pop()
         if len(value.types) > 1:
+            dtype = "int64" if dtype == "int64" else value.code.dtype  # temporaries may have been narrowed
             self._check_types(name, value, self.nest.line)
             self.of_several_types.add(name)
         code = self._convert(value.code, dtype, self.nest.line)
