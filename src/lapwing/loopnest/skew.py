@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from lapwing.affine.affine import Affine, Condition
 from lapwing.affine.integer_sets import Space, first_point
@@ -62,9 +62,15 @@ class Skew:
 
 def in_skewed(affine: Affine, names: Sequence[str], skew: Skew) -> Affine:
     """An affine expression over normalised coordinates as one over skewed coordinates, under the same names."""
+    return affine.substitute(_unskewed(tuple(names), skew))
+
+
+@lru_cache(maxsize=16)
+def _unskewed(names: tuple[str, ...], skew: Skew) -> dict[str, Affine]:
+    """The indices of loops over skewed coordinates."""
     indices = [Affine.of(name) for name in names]
     moved = (sum((x * factor for x, factor in zip(indices, row, strict=True)), Affine()) for row in skew.inverse)
-    return affine.substitute(dict(zip(names, moved, strict=True)))
+    return dict(zip(names, moved, strict=True))
 
 
 def find_skew(nest: ir.LoopNest, dependences: Sequence[Dependence]) -> Skew | None:

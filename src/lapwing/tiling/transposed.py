@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 from lapwing.affine.affine import Affine
 from lapwing.loopnest.binding import typed as t
@@ -163,19 +164,28 @@ def planes_of(bound: BoundNest, order: Sequence[int], coalesced: bool = False) -
     That takes rows that begin and end no sooner than a step after those above them; straight statements, or conditions; of
     arrays that are written elements at constant offsets from a lane's own, all contiguous along the innermost loop.
     """
-    try:
-        return _planes(bound, order, coalesced)
-    except _Unfit:
-        return None
+    found = _planes_or_reason(bound, tuple(order), coalesced)
+    return None if isinstance(found, str) else found
 
 
 def reason_against(bound: BoundNest, order: Sequence[int], coalesced: bool = False) -> str | None:
     """Why there is nothing that such a tile could copy; None where there is."""
-    try:
-        _planes(bound, order, coalesced)
-    except _Unfit as unfit:
-        return str(unfit)
-    return None
+    found = _planes_or_reason(bound, tuple(order), coalesced)
+    return found if isinstance(found, str) else None
+
+
+_FOUND: WeakKeyDictionary[BoundNest, dict[tuple[tuple[int, ...], bool], Planes | str]] = WeakKeyDictionary()
+
+
+def _planes_or_reason(bound: BoundNest, order: tuple[int, ...], coalesced: bool) -> Planes | str:
+    """Worked out once: planning asks for it, and then the generator."""
+    found = _FOUND.setdefault(bound, {})
+    if (order, coalesced) not in found:
+        try:
+            found[order, coalesced] = _planes(bound, order, coalesced)
+        except _Unfit as unfit:
+            found[order, coalesced] = str(unfit)
+    return found[order, coalesced]
 
 
 class _Unfit(Exception):
