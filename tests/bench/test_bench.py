@@ -50,7 +50,19 @@ def numbers(node: Any) -> Iterator[float]:
 
 @pytest.mark.parametrize(
     "program",
-    ["kernels", "literature", "forms", "alignment", "small", "calls", "scaling", "many_sweeps", "overlap", "programs"],
+    [
+        "kernels",
+        "literature",
+        "forms",
+        "alignment",
+        "small",
+        "bandwidth",
+        "calls",
+        "scaling",
+        "many_sweeps",
+        "overlap",
+        "programs",
+    ],
 )
 def test_help(program: str) -> None:
     done = run(f"{program}.py", "--help")
@@ -195,6 +207,12 @@ def test_scaling(tmp_path: Path) -> None:
         assert found["bound"] > 0
         assert all(found[engine]["speedup"] > 0 for engine in ("blocking", "overlap"))
         assert found["overlap_over_blocking"]["median"] > 0
+
+
+def test_bandwidth(tmp_path: Path) -> None:
+    (case,) = quick("bandwidth.py", tmp_path, "--nest", "jacobi")["cases"]
+    assert case["reached"]["median"] > 0
+    assert {"copy", "whole_call"} <= set(case["ns"])
 
 
 @pytest.mark.long
