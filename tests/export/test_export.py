@@ -223,6 +223,9 @@ CASES = {
     "written twice": Case(written_twice, lambda: dict(u=random(17, 13), v=random(17, 13)[::-1]), 4, (4,)),
     "skewed": Case(nine_points, lambda: dict(u=random(21, 26), sweeps=3), 3, tile=6),
     "skewed, sheared in memory": Case(nine_points, lambda: dict(u=random(34, 82), sweeps=2), 4, tile=9),
+    "joined sweeps, one rank": Case(smooth, lambda: dict(u=random(60, 70), sweeps=9), 1),
+    "joined sweeps": Case(smooth, lambda: dict(u=random(150, 130), sweeps=7), 2, tile=64),
+    "joined sweeps, skewed": Case(nine_points, lambda: dict(u=random(140, 150), sweeps=5), 2, tile=64),
 }
 
 
@@ -283,7 +286,8 @@ def simulated_objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 EVERYDAY = (
-    "one rank",
+    "joined sweeps, one rank",
+    "joined sweeps",
     "complex",
     "descending, reductions",
     "skewed, sheared in memory",
@@ -296,6 +300,7 @@ def test_all_engines_have_the_bits_of_the_plain_loop(name: str, tmp_path: Path, 
     case = CASES[name]
     folder = tmp_path / "program"
     exported(case, folder)
+    assert (planned(case)[1].joined > 1) == name.startswith("joined")
     with_objects(folder, objects)
     make(folder)
     arrays, reductions = expected(case)
@@ -309,7 +314,11 @@ def test_all_engines_have_the_bits_of_the_plain_loop(name: str, tmp_path: Path, 
 
 @needs_simgrid
 @pytest.mark.parametrize(
-    "name", everyday(("old values", "three dimensions", "descending, reductions", "along time"), ("old values",))
+    "name",
+    everyday(
+        ("old values", "three dimensions", "descending, reductions", "along time", "joined sweeps"),
+        ("old values", "joined sweeps"),
+    ),
 )
 def test_a_simulated_program_that_computes_has_the_same_bits(
     name: str, tmp_path: Path, simulated_objects: Path

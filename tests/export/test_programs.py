@@ -121,6 +121,22 @@ def nine_points(u, w, rounds, count):
 
 
 @lw.nest
+def relaxed(u, f, sweeps):
+    """Sweeps that are done several at once, before and after a nest that is not."""
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1] - f[i, j])
+    for i in range(1, u.shape[0] - 1):
+        for j in range(1, u.shape[1] - 1):
+            f[i, j] = 4.0 * u[i, j] - u[i - 1, j] - u[i, j - 1]
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1] - 0.1 * f[i, j])
+
+
+@lw.nest
 def in_order(a, x, rounds):
     """Loops in their own order on one rank between nests on all; arrays that are filled, and made of numbers."""
     n = a.shape[0]
@@ -164,8 +180,9 @@ CASES = {
         nine_points, lambda: dict(u=random(13, 16), w=random(13, 16, dtype="float32"), rounds=3, count=4)
     ),
     "in order": Case(in_order, lambda: dict(a=random(12, 12), x=0.5 * random(12), rounds=4)),
+    "joined sweeps": Case(relaxed, lambda: dict(u=random(140, 220), f=0.1 * random(140, 220), sweeps=6)),
 }
-EVERYDAY = ("jacobi", "nine points")
+EVERYDAY = ("jacobi", "nine points", "joined sweeps")
 
 
 def exported(case: Case, folder: Path, ranks: int) -> dict[str, Any]:
@@ -272,6 +289,12 @@ def operations(case: Case, ranks: int, kind: Any) -> list[Any]:
 def test_a_time_loop_of_nests_is_one_call() -> None:
     assert len(operations(CASES["ssor"], 2, CallNest)) == 1
     assert not operations(CASES["ssor"], 2, Choose | Count)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_call_joins_its_sweeps(ranks: int) -> None:
+    first, _, last = operations(CASES["joined sweeps"], ranks, CallNest)
+    assert all(call.call.tables(0).c.joined_sweeps > 1 for call in (first, last))
 
 
 def test_counters_are_left_to_the_program_unless_their_values_are_asked_for() -> None:

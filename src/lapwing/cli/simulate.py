@@ -190,7 +190,7 @@ class _Simulator:
         from lapwing.export.tables import program_bytes
 
         # Engines differ in none of it that a simulation looks at.
-        cut = (plan.partition, plan.mapping, plan.tile, plan.buffers)
+        cut = (plan.partition, plan.mapping, plan.tile, plan.buffers, plan.joined)
         if cut not in self._tables:
             report = partial(progress.update, "writing what every rank does")
             self._tables[cut] = program_bytes(self._bound, plan, report)

@@ -38,13 +38,13 @@ def program_bytes(bound: BoundNest, plan: Plan, report: Callable[[float], None] 
     Raises RefusedError where a rank's program would be too large (runtime/program.py).
     """
     bound = skewed_nest(bound, plan.skew)
-    faces = Faces(bound, plan.partition, plan.mapping, plan.tile, plan.buffers)
+    faces = plan.faces(bound)
     parts: list[bytes] = []
     for rank in range(plan.ranks):
         program = rank_program(faces, rank, plan.ranks)
         if rank == 0:
             parts.append(b"".join(_common(bound, plan, program)))
-        parts.append(b"".join(_of_rank(bound, plan, program, rank)))
+        parts.append(b"".join(_of_rank(bound, faces, program, rank)))
         if report is not None:
             report((rank + 1) / plan.ranks)
     header = len(MAGIC) + 8 + 8 * (len(parts) + 1)
@@ -69,29 +69,31 @@ def _common(bound: BoundNest, plan: Plan, program: RankProgram) -> Iterator[byte
     yield list_of([bits(_kind(a)(a.initial)) for a in bound.body.accumulators])
 
 
-def _of_rank(bound: BoundNest, plan: Plan, program: RankProgram, rank: int) -> Iterator[bytes]:
+def _of_rank(bound: BoundNest, faces: Faces, program: RankProgram, rank: int) -> Iterator[bytes]:
     c = program.c
     yield list_of([c.apart, c.phase[0].rewrites])
-    block = plan.partition.block(rank)
     for array in bound.arrays:
-        yield from _array(bound, array, block)
+        yield from _array(bound, array, faces.partition.block(rank), faces.block(rank))
     yield from rank_tables(c)
 
 
 def rank_tables(c: native.Program) -> Iterator[bytes]:
-    """The steps, channels, messages and parts of a rank."""
+    """The sweeps that are joined, the steps, channels, messages and parts of a rank."""
     messages = sum(side[k].messages for side, count in _channels(c) for k in range(count))
     parts = sum(c.messages[k].parts for k in range(messages))
+    yield list_of([c.joined_sweeps, c.last_joined, c.closing_sweeps])
     yield table_of(_rows([c.step_boxes[k] for k in range(c.steps)], native.Box))
+    yield table_of(_rows([c.step_moves[k] for k in range(c.steps if c.step_moves else 0)], native.Box))
     for side, count in _channels(c):
         yield table_of(_rows([side[k] for k in range(count)], native.Channel))
     yield table_of(_rows([c.messages[k] for k in range(messages)], native.Message))
     yield table_of(_rows([c.parts[k] for k in range(parts)], native.Part))
 
 
-def _array(bound: BoundNest, array: ArrayType, block: Sequence[Range]) -> Iterator[bytes]:
-    """A rank's part of an array: where it lies in memory, the elements it begins with, and those it writes."""
-    store = storage_of(bound, array.name, block)
+def _array(bound: BoundNest, array: ArrayType, block: Sequence[Range], reached: Sequence[Range]) -> Iterator[bytes]:
+    """A rank's part of an array: where it lies in memory, the elements it begins with, and those it writes. reached: the
+    iterations that the rank does in any of the sweeps that are joined, or a box around them."""
+    store = storage_of(bound, array.name, reached)
     everything = tuple((0, n) for n in array.shape)
     sides = [high - low for low, high in store.box]
     strides = padded_strides(sides, array.itemsize)

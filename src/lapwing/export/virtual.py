@@ -14,7 +14,6 @@ from lapwing.planner.geometry import Geometry, Neighbour
 from lapwing.planner.plan import Plan
 from lapwing.planner.rates import EstimatedRates
 from lapwing.schedule.pipeline import Channel
-from lapwing.tiling.faces import Faces
 from lapwing.tiling.skewing import skewed_nest
 
 _NO_TIME = 1e-9  # seconds: links without latency need one all the same
@@ -31,7 +30,7 @@ def cluster_of(bound: BoundNest, plan: Plan, machine: Machine, ranks_a_node: int
     largest message. Raises RefusedError where the machine does not describe a link that is needed.
     """
     bound = skewed_nest(bound, plan.skew)
-    faces = Faces(bound, plan.partition, plan.mapping, plan.tile, plan.buffers)
+    faces = plan.faces(bound)
     geometry = Geometry(faces, AlongTime(bound, plan.dependences).sweeps)
     placement = Placement(ranks_a_node, machine.cores_a_node)
     pipeline = pipeline_of(

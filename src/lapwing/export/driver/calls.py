@@ -44,7 +44,7 @@ class NestCall:
 
     @cached_property
     def _faces(self) -> Faces:
-        return Faces(self.in_plan, self.plan.partition, self.plan.mapping, self.plan.tile, self.plan.buffers)
+        return self.plan.faces(self.in_plan)
 
     def tables(self, rank: int) -> RankProgram:
         return rank_program(self._faces, rank, self.plan.ranks)
@@ -56,11 +56,11 @@ class NestCall:
 
     def storage(self, name: str, rank: int) -> Storage | None:
         """Where the tile finds an array that does not lie in order, but sheared; None for others."""
-        store = storage_of(self.in_plan, name, self.plan.partition.block(rank))
+        store = storage_of(self.in_plan, name, self._faces.block(rank))
         return store if store.shear is not None else None
 
     def needs(self, name: str, rank: int) -> Boxes:
-        store = storage_of(self.in_plan, name, self.plan.partition.block(rank))
+        store = storage_of(self.in_plan, name, self._faces.block(rank))
         if store.shear is None:
             return _some([store.box])
         return _some([box for box, _ in store.shear.pieces(store.box, self._everything(name))])

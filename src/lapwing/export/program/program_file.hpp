@@ -120,8 +120,9 @@ class Tables {
 public:
     Tables() = default;
     explicit Tables(Part &part)
-        : steps_(part.rows<lw_box>()), incoming_(part.rows<lw_channel>()), outgoing_(part.rows<lw_channel>()),
-          messages_(part.rows<lw_message>()), parts_(part.rows<lw_part>()) {}
+        : joined_(part.list()), steps_(part.rows<lw_box>()), moves_(part.rows<lw_box>()),
+          incoming_(part.rows<lw_channel>()), outgoing_(part.rows<lw_channel>()), messages_(part.rows<lw_message>()),
+          parts_(part.rows<lw_part>()) {}
 
     // With what they are of: it looks into the tables, which have to stay.
     lw_program program(std::int64_t phases, std::int64_t sweeps, std::int64_t batch, std::int64_t apart,
@@ -142,14 +143,15 @@ public:
                 .pass_sweeps = 1,
                 .pass_skew = 0,
                 .opening_sweeps = 0,
-                .joined_sweeps = 1,
-                .last_joined = 1,
-                .closing_sweeps = 0,
-                .step_moves = nullptr};
+                .joined_sweeps = joined_.at(0),
+                .last_joined = joined_.at(1),
+                .closing_sweeps = joined_.at(2),
+                .step_moves = moves_.empty() ? nullptr : moves_.data()};
     }
 
 private:
-    std::vector<lw_box> steps_;
+    Numbers joined_; // joined_sweeps, last_joined and closing_sweeps of lw_program
+    std::vector<lw_box> steps_, moves_;
     std::vector<lw_channel> incoming_, outgoing_;
     std::vector<lw_message> messages_;
     std::vector<lw_part> parts_;
