@@ -55,6 +55,13 @@ def sqrt3d(a):
 
 
 @lw.nest
+def averaged(u, h):
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1] - 1):
+            u[i, j] = (u[i - 1, j] + u[i, j - 1] + u[i, j + 1]) / 3.0 - u[i, j] / h
+
+
+@lw.nest
 def over_relaxed(u, f, sweeps):
     for t in range(sweeps):
         for i in range(1, u.shape[0] - 1):
@@ -193,6 +200,7 @@ CASES: dict[str, tuple[lw.Nest, tuple[Any, ...]]] = {
     "gauss_seidel": (gauss_seidel, (floats(9, 10), 3)),
     "nine_points": (nine_points, (floats(9, 10), 3)),
     "sqrt3d": (sqrt3d, (floats(5, 6, 7, dtype=np.float32),)),
+    "averaged": (averaged, (floats(9, 10), 0.1)),
     "over_relaxed": (over_relaxed, (floats(5, 6, 7), floats(5, 6, 7), 3)),
     "align": (align, (floats(5, 6, dtype=np.int32), floats(4, dtype=np.uint8), floats(5, dtype=np.uint8))),
     "scored": (scored, (floats(5, 6, dtype=np.int32), floats(4, dtype=np.uint8), floats(5, dtype=np.uint8))),
@@ -224,11 +232,11 @@ def plain_of(nest: lw.Nest, arguments: tuple[Any, ...]) -> str:
 
 
 FILES: dict[str, Callable[[], str]] = {
-    **{f"{name}.tile.c": lambda case=case: tile_of(*case) for name, case in CASES.items()},
+    **{f"{name}.tile.c": lambda case=case: tile_of(*case) for name, case in CASES.items() if name != "averaged"},
     **{f"{name}.lanes.c": lambda name=name: tile_of(*CASES[name], lanes=16) for name in ("align", "total", "triangle")},
     **{
         f"{name}.transposed.c": lambda name=name: tile_of(*CASES[name], lanes=64)
-        for name in ("align", "gauss_seidel", "scored")
+        for name in ("align", "averaged", "gauss_seidel", "scored", "sqrt3d")
     },
     "over_relaxed.coalesced.c": lambda: tile_of(*CASES["over_relaxed"], lanes=64, coalesced=True),
     **{f"{name}.plain.c": lambda name=name: plain_of(*CASES[name]) for name in ("align", "triangle", "collatz")},

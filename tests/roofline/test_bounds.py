@@ -32,6 +32,21 @@ def rooted(u, v):
 
 
 @lw.nest
+def roots_of_neighbours(u):
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1] - 1):
+            u[i, j] = np.sqrt(u[i - 1, j]) + np.sqrt(u[i, j - 1]) + np.sqrt(u[i - 1, j - 1]) - np.sqrt(u[i, j + 1])
+
+
+@lw.nest
+def roots_in_space(u):
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1]):
+            for k in range(1, u.shape[2]):
+                u[i, j, k] = np.sqrt(u[i - 1, j, k]) + np.sqrt(u[i, j - 1, k]) + np.sqrt(u[i, j, k - 1])
+
+
+@lw.nest
 def looked_up(u, table, place):
     for i in range(u.shape[0]):
         for j in range(u.shape[1]):
@@ -74,6 +89,25 @@ def test_ports_are_those_of_scalars_or_of_vectors() -> None:
     assert limit(bound, INDEPENDENT).bounds[DIVIDER] == pytest.approx(2 * 8e-9 / 8)
     single = rooted.bind({"u": np.ones((9, 9), "f4"), "v": np.ones((9, 9), "f4")})
     assert limit(single, INDEPENDENT).bounds[DIVIDER] == pytest.approx(2 * 8e-9 / 16)
+
+
+def test_what_several_iterations_want_is_computed_once_where_it_stays_in_registers() -> None:
+    bound = roots_of_neighbours.bind({"u": np.ones((99, 99))})
+    found = {form.lanes: limit(bound, form) for form in legal_forms(bound, bound.analysis.dependences)}
+    assert found[16].bounds[DIVIDER] == pytest.approx(4 * 8e-9 / 8)
+    assert found[64].bounds[DIVIDER] == pytest.approx(2 * 8e-9 / 8)
+
+
+def test_roots_of_floats_that_no_step_waits_for_take_no_divider() -> None:
+    """Of 3 roots one is found without, and one is the same for two iterations."""
+    bound = roots_in_space.bind({"u": np.ones((9, 99, 99), "f4")})
+    found = {
+        (form.lanes, form.coalesced): limit(bound, form) for form in legal_forms(bound, bound.analysis.dependences)
+    }
+    assert found[16, False].bounds[DIVIDER] == pytest.approx(3 * 8e-9 / 16)
+    for coalesced in (False, True):
+        assert found[64, coalesced].bounds[DIVIDER] == pytest.approx(8e-9 / 16)
+        assert found[64, coalesced].bounds[ARITHMETIC] == pytest.approx((2 + 13) * 1e-9 / 16)
 
 
 def test_loads_and_stores_are_element_by_element_unless_they_lie_side_by_side() -> None:

@@ -35,6 +35,13 @@ def rooted(u, v, h):
 
 
 @lw.nest
+def divided(u, h):
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1]):
+            u[i, j] = u[i - 1, j] / 3.0 + u[i, j - 1] / h + 1.0 / u[i, j]
+
+
+@lw.nest
 def aligned(h, a, b):
     for i in range(1, h.shape[0]):
         for j in range(1, h.shape[1]):
@@ -86,6 +93,12 @@ def test_equal_expressions_count_once_and_what_is_the_same_everywhere_not_at_all
     found = operations(of(rooted, u=floats(9, 9), v=floats(9, 9), h=0.5).body)
     # The root is the same twice, h * h * h / 3.0 the same in all points, and a quotient by a power of two is a product.
     assert found == {("sqrt", "float64"): 1, ("/", "float64"): 1, ("simple", "float64"): 1 + 1 + 1 + 1 + 1}
+
+
+def test_quotients_by_what_does_not_change_are_products_in_vectors() -> None:
+    body = of(divided, u=floats(9, 9), h=0.5).body
+    assert operations(body) == {("/", "float64"): 3, ("simple", "float64"): 2}
+    assert operations(body, by_reciprocals=True) == {("/", "float64"): 1, ("simple", "float64"): 2 + 2 * 5}
 
 
 def test_operations_are_of_the_type_that_is_computed_in() -> None:

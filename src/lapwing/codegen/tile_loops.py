@@ -75,6 +75,10 @@ class TileWriter(FaceWriter):
         """Includes of what this tile takes besides."""
         yield from ()
 
+    def prepared(self) -> Iterator[str]:
+        """Declarations of what is known before the loops, besides invariants."""
+        yield from ()
+
     def source(self) -> str:
         inspector = InspectorWriter.of(self._given)
         unchecked = (
@@ -108,14 +112,15 @@ class TileWriter(FaceWriter):
             yield from indented(
                 ["if (tile->raises_nothing) {", f"    {unchecked.name}(tile, box);", "    return;", "}"]
             )
-        text = call + "\n".join(lines.texts)
+        prepared = list(self.prepared())
+        text = call + "\n".join([*prepared, *lines.texts])
         invariants = list(self.invariants(text))
         declared = self.declarations(text + "\n".join(invariants))
         # Where nothing else raises, arrays are worked on where they lie, and an error must find them as they were.
         leave = ["if (trap != 0) {", "    tile->trap = trap;", "    return;", "}"]
         early = leave if self._may_leave else []
         strips = [*([IGNORED_TRAP] if mentions(text, IGNORED) else []), *self.strips(self._parts)]
-        for line in indented([*declared, *invariants, *early, *strips, *lines.texts, *self.write_back()]):
+        for line in indented([*declared, *invariants, *early, *prepared, *strips, *lines.texts, *self.write_back()]):
             yield from wrapped(line)
         yield "}"
 

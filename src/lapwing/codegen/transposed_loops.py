@@ -8,7 +8,7 @@ from functools import cached_property
 
 from lapwing.affine.affine import Affine
 from lapwing.affine.scanning import LoopBounds
-from lapwing.codegen.body.expression import C_TYPES
+from lapwing.codegen.body.expression import C_TYPES, stripped
 from lapwing.codegen.body.names import PairNames
 from lapwing.codegen.body.text import Lines, mentions, plus
 from lapwing.codegen.extrema import Extrema
@@ -41,11 +41,11 @@ class TransposedTileWriter(TileWriter):
         kept = self._kept_by_lanes()
         lanes = vector_lanes(self.bound, self.buffers, vector_bytes(), self._move, kept)
         self.vectors = (
-            VectorSteps(self.bound, self.buffers, self.names, self.pair_names(), lanes, self._move, kept)
+            VectorSteps(self.bound, self.buffers, self.names, self.pair_names(), lanes, self._move, kept, self._value)
             if lanes
             else None
         )
-        self._in_vectors = False
+        self._in_vectors = self._by_divider = False
 
     def make_buffers(self, planes: Planes) -> Buffers:
         return Buffers(planes, self.names, self.pair_names())
@@ -87,8 +87,14 @@ class TransposedTileWriter(TileWriter):
 
     def headers(self) -> Iterator[str]:
         yield from self.buffers.headers()
+        if self.vectors and self.vectors.is_correctly_rounding:
+            yield '#include "correctly_rounded.h"'
         if self.vectors:
             yield from ("", *self.vectors.types())
+
+    def prepared(self) -> Iterator[str]:
+        if self.vectors:
+            yield from self.vectors.prepared(self.printer.print)
 
     def sweep_indices(self, lines: Lines, body: str) -> None:
         # What is copied may lie in another place in every sweep, and an extremum in one: the body's text does not say so.
@@ -101,26 +107,41 @@ class TransposedTileWriter(TileWriter):
     def point_functions(self) -> Iterator[str]:
         yield from super().point_functions()
         if self.vectors:
-            with self._one_vector():
-                yield from (*self.point_function(), "")
+            for by_divider in (False, True) if self.vectors.reciprocals else (False,):
+                with self._one_vector(by_divider):
+                    yield from (*self.point_function(), "")
 
     @contextmanager
-    def _one_vector(self) -> Iterator[None]:
-        """What is written is for the lanes of a vector."""
+    def _one_vector(self, by_divider: bool = False) -> Iterator[None]:
+        """What is written is for the lanes of a vector. by_divider: with the core's, also where another way is quicker."""
         assert self.vectors is not None
-        of_buffers = self.printer.placed
-        self.printer.placed, self._in_vectors = self.vectors.elements(), True
+        of_buffers, named = self.printer.placed, self.printer.named
+        self.printer.placed, self._in_vectors, self._by_divider = self.vectors.elements(), True, by_divider
+        if not by_divider:
+            self.printer.named = {**named, **self.vectors.images()}
+            self.printer.reciprocals = self.vectors.reciprocals.arguments()
         try:
             yield
         finally:
-            self.printer.placed, self._in_vectors = of_buffers, False
+            self.printer.placed, self._in_vectors, self._by_divider = of_buffers, False, False
+            self.printer.named, self.printer.reciprocals = named, {}
+
+    def _value(self, value: t.Typed, element: t.Load, text: str) -> str:
+        """The C text of an expression, given that of an element."""
+        of_buffers = self.printer.placed
+        self.printer.placed = {element: text}
+        try:
+            return stripped(self.printer.print(value))
+        finally:
+            self.printer.placed = of_buffers
 
     def point_name(self) -> str:
-        return (
-            self.names.get("point of a vector", f"{super().point_name()}_in_vector")
-            if self._in_vectors
-            else super().point_name()
-        )
+        name = super().point_name()
+        if not self._in_vectors:
+            return name
+        if self._by_divider:
+            return self.names.get("point of a vector by the divider", f"{name}_in_vector_by_divider")
+        return self.names.get("point of a vector", f"{name}_in_vector")
 
     def pair(self, lines: Lines, v: int, w: int, call: str, is_inside: bool) -> None:
         """The two innermost loops as a block of rows, each one step behind the row above, on buffers of what the steps need. All
@@ -331,14 +352,15 @@ class TransposedTileWriter(TileWriter):
         self, lines: Lines, c: PairNames, vectors: VectorSteps, indices: Indices, masks: Mapping[int, Mask]
     ) -> None:
         """A step of all lanes in vectors, those that are at work of some."""
-        vectors.step(lines, self._point_in_vector(c, indices), masks)
+        points = (self._point_in_vector(c, indices, by_divider) for by_divider in (False, True))
+        vectors.step(lines, next(points), masks, next(points))
 
-    def _point_in_vector(self, c: PairNames, indices: Indices) -> Point:
+    def _point_in_vector(self, c: PairNames, indices: Indices, by_divider: bool) -> Point:
         """The loop body at a lane of a vector."""
 
         def statements(at: str, places: Mapping[str, str]) -> Iterator[str]:
             firsts = map(self._first_term, self._exact_sums)
-            with self._one_vector():
+            with self._one_vector(by_divider):
                 statement = self.statement(
                     c, f"{at} + {c.lane}", {**places, **{name: f"{name} + {at}" for name in firsts}}
                 )

@@ -2,17 +2,21 @@
 
 Compilers take the size of vectors from the smallest elements in a loop. Narrower ones are widened when they are loaded; in bodies
 that compute with several sizes vectors would fall apart into halves and quarters.
+
+Quotients by what does not change in the loops are computed without the core's divider (``correctly_rounded.h``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from lapwing.codegen.body.expression import C_TYPES, SUFFIXES, stripped
+from lapwing.codegen.body.names import Names
 from lapwing.codegen.transposed import Buffers
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
-from lapwing.tiling.invariants import is_invariant
+from lapwing.tiling.invariants import invariant_divisors, is_invariant, raises_alike
 from lapwing.tiling.transposed import ITEMSIZES, TRANSPOSED_LANES
 
 _MOST_VECTORS = 16  # whose operations are written out
@@ -38,6 +42,57 @@ class Accumulator:
     argument: str
     lanes: str
     dtype: str
+
+
+class Reciprocals:
+    """The divisors by which quotients are products, in a loop body of one type. ``doubt``: the C name of what keeps, for every
+    lane of a vector, the doubt that a step's quotients are in; ``quick``: that of whether this can be done with all divisors."""
+
+    def __init__(self, bound: BoundNest, names: Names, lane: str) -> None:
+        # What might raise must not be computed from a quotient that is in doubt.
+        self._divisors = invariant_divisors(bound.body) if raises_alike(bound.body) else ()
+        self._names, self._lane = names, lane
+        self.doubt = names.get("doubt of quotients", "doubt") if self else ""
+        self.quick = names.get("quick quotients", "quick") if self else ""
+
+    def __bool__(self) -> bool:
+        return bool(self._divisors)
+
+    def _name(self, divisor: t.Typed) -> str:
+        return self._names.get(("reciprocal of", divisor), f"reciprocal_{1 + self._divisors.index(divisor)}")
+
+    @property
+    def _suffix(self) -> str:
+        return SUFFIXES[self._divisors[0].dtype]
+
+    @property
+    def c_type(self) -> str:
+        """Of a doubt: an integer of the size of elements."""
+        return f"u{C_TYPES[WIDE[ITEMSIZES[self._divisors[0].dtype]]]}"
+
+    def arguments(self) -> dict[t.Typed, str]:
+        """What a quotient takes besides its dividend."""
+        return {divisor: f"{self._name(divisor)}, &{self.doubt}[{self._lane}]" for divisor in self._divisors}
+
+    def parameters(self) -> Iterator[tuple[str, str]]:
+        """Of the loop body's function."""
+        if self:
+            for divisor in self._divisors:
+                yield f"lw_reciprocal_{self._suffix} {self._name(divisor)}", self._name(divisor)
+            yield f"{self.c_type} *restrict {self.doubt}", self.doubt
+
+    def declarations(self, text: Callable[[t.Typed], str]) -> Iterator[str]:
+        """Before the loops. text: the C text of a divisor."""
+        for divisor in self._divisors:
+            found = f"lw_reciprocal_of_{self._suffix}({stripped(text(divisor))})"
+            yield f"const lw_reciprocal_{self._suffix} {self._name(divisor)} = {found};"
+        if self:
+            yield f"const bool {self.quick} = {' && '.join(f'{self._name(d)}.fits' for d in self._divisors)};"
+
+    def in_doubt(self, width: int) -> str:
+        """Whether a step has to be computed with the core's divider, in vectors of so many lanes."""
+        found = f"lw_in_doubt_{self._suffix}((const {self.c_type} *)&{self.doubt}, {width})"
+        return f"__builtin_expect(!{self.quick} || {found}, 0)"
 
 
 def vector_lanes(
@@ -104,8 +159,16 @@ def _size(dtype: str) -> int:
     return ITEMSIZES.get(dtype, 0)
 
 
-def loads_of(bound: BoundNest) -> list[t.Load]:
-    return list(dict.fromkeys(n for value in _values(bound) for n in t.walk(value) if isinstance(n, t.Load)))
+def loads_of(bound: BoundNest, without: Collection[t.Typed] = ()) -> list[t.Load]:
+    """All elements that are read, but those in some expressions."""
+
+    def walk(node: t.Typed) -> Iterator[t.Typed]:
+        if not without or node not in without:
+            yield node
+            for child in t.children(node):
+                yield from walk(child)
+
+    return list(dict.fromkeys(n for value in _values(bound) for n in walk(value) if isinstance(n, t.Load)))
 
 
 def _is_uniform(node: t.Typed, size: int, narrowed: frozenset[t.Load]) -> bool:

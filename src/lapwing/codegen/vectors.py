@@ -22,13 +22,24 @@ from lapwing.codegen.body.names import Names, PairNames
 from lapwing.codegen.body.text import Lines, plus, signed
 from lapwing.codegen.lane_rows import LaneRows
 from lapwing.codegen.transposed import Buffers
-from lapwing.codegen.vector_bodies import WIDE, Accumulator, Move, loads_of
+from lapwing.codegen.vector_bodies import WIDE, Accumulator, Move, Reciprocals, loads_of
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
-from lapwing.tiling.transposed import ITEMSIZES, MARGIN, TRANSPOSED_LANES, Distance, Offset, distance
+from lapwing.tiling.transposed import (
+    ITEMSIZES,
+    KEPT_STEPS,
+    MARGIN,
+    TRANSPOSED_LANES,
+    Distance,
+    Image,
+    Offset,
+    distance,
+    images_of,
+    separate_roots,
+)
 
-# Of the steps before the one at hand so many stay in registers, if they are wanted; earlier ones are loaded.
-_KEPT = 2
+# Gives the C text of an expression from that of the one element in it.
+Value = Callable[[t.Typed, t.Load, str], str]
 # Gives the statements at the lanes from one on that lie in a vector: that first lane, and what stands for elements.
 Point = Callable[[str, Mapping[str, str]], Iterator[str]]
 
@@ -54,7 +65,9 @@ class VectorSteps:
         width: int,
         move: Move,
         accumulators: Sequence[Accumulator],
+        value: Value,
     ) -> None:
+        self._value = value
         self.buffers, self.c, self._names, self.width = buffers, c, names, width
         self._accumulators = accumulators
         self.count = TRANSPOSED_LANES // width
@@ -62,6 +75,12 @@ class VectorSteps:
         self._size = ITEMSIZES[buffers.planes[self._written[0]].dtype]
         loads = [load for load in loads_of(bound) if load not in buffers.places]
         self.rows = LaneRows(loads, move, self._size, names, c)
+        self.reciprocals = Reciprocals(bound, names, c.lane)
+        self._imaged = images_of(bound, buffers.all_planes)
+        # Sixteen floats at a time have a way to their roots without the divider.
+        self._rooted = separate_roots(bound, buffers.all_planes) if (self._size, width) == (4, 16) else {}
+        self._bare = loads_of(bound, {**self._imaged, **self._rooted})
+        self._images = list(dict.fromkeys(image for image, _ in self._imaged.values()))
 
     # -- what the loop body sees ---------------------------------------------------------------------------------------
 
@@ -74,6 +93,11 @@ class VectorSteps:
             found[load] = f"{pointer}[{lane if not across else f'{lane} {signed(across)}'}]"
         return found
 
+    def images(self) -> dict[t.Typed, str]:
+        """What stands for the functions of elements that are computed once."""
+        found = {node: f"{self._image(*place)}[{self.c.lane}]" for node, place in self._imaged.items()}
+        return found | {node: f"{self._root(load)}[{self.c.lane}]" for node, load in self._rooted.items()}
+
     def parameters(self) -> list[tuple[str, str]]:
         """Of the loop body's function: pointers to lane 0 of a vector's, and the lane in the vector."""
         found = {}
@@ -83,6 +107,12 @@ class VectorSteps:
             found[name] = f"{const}{self._c_type(self.buffers.planes[number].dtype)} *restrict {name}"
         for load in self.rows:
             found[self.rows.name(load)] = f"const {C_TYPES[self.rows.dtype(load)]} *restrict {self.rows.name(load)}"
+        for image, offset in self._imaged.values():
+            name = self._image(image, offset)
+            found[name] = f"const {C_TYPES[image.value.dtype]} *restrict {name}"
+        for load in self._rooted.values():
+            found[self._root(load)] = f"const float *restrict {self._root(load)}"
+        found |= {name: declared for declared, name in self.reciprocals.parameters()}
         return [*((declared, name) for name, declared in found.items()), (f"int64_t {self.c.lane}", self.c.lane)]
 
     def _source(self, number: int, offset: Offset) -> tuple[str, int]:
@@ -116,6 +146,7 @@ class VectorSteps:
     def types(self) -> Iterator[str]:
         """The types of vectors, and of the same anywhere in memory."""
         dtypes = [*(plane.dtype for plane in self.buffers.planes), *(a.dtype for a in self._accumulators)]
+        dtypes += [image.value.dtype for image in self._images]
         c_types = {self._memory_type(dtype): ITEMSIZES[dtype] for dtype in dtypes}
         c_types |= {self._c_type(dtype): self._size for dtype in dtypes}
         for c_type, size in c_types.items():
@@ -124,7 +155,10 @@ class VectorSteps:
             anywhere = f"vector_size({bytes_}), aligned({size}), may_alias"
             yield f"typedef {c_type} {self._type(c_type, '_anywhere')} __attribute__(({anywhere}));"
 
-        if self._shifts:
+        if self.reciprocals:
+            c_type, bytes_ = self.reciprocals.c_type, self.width * self._size
+            yield f"typedef {c_type} {self._type(c_type)} __attribute__((vector_size({bytes_})));"
+        if self._shifts or any(offset[0] for _, offset in self._imaged.values()):
             places = C_TYPES[WIDE[self._size]]
             yield f"typedef {places} {self._order} __attribute__((vector_size({self.width * self._size})));"
 
@@ -155,6 +189,9 @@ class VectorSteps:
             for ago in self._kept(number):
                 here = self.buffers.lane_0_at(number, (0, -ago))
                 yield from self._loaded(number, self.buffers.at(number, (0, -ago)), here)
+        for image in self._images:
+            for ago in self._imaged_steps(image):
+                yield from self._computed(image, ago, some=True, declares=True)
         for a in self._accumulators:
             for k in range(self.count):
                 load = self._load(a.dtype, a.lanes, k, MARGIN)
@@ -168,28 +205,99 @@ class VectorSteps:
                 anywhere = self._type(C_TYPES[a.dtype], "_anywhere")
                 yield f"*({anywhere} *)({a.lanes} + {at}) = {self._variable(a.lanes, k)};"
 
-    def step(self, lines: Lines, point: Point, masks: Mapping[int, Mask]) -> None:
-        """One step. masks: of a vector by its number, which lanes are at work; none where all are."""
-        lane = self.c.lane
+    def step(self, lines: Lines, point: Point, masks: Mapping[int, Mask], by_divider: Point) -> None:
+        """One step. masks: of a vector by its number, which lanes are at work; none where all are. by_divider: the loop body
+        with the core's divider, for the steps in which a quotient is in doubt."""
         lines.add(*self._beginning())
+        found = self.reciprocals
+        if found:
+            lines.add(*(f"const {self._vector(a.dtype)} {self._old(a, k)} = {own};" for a, k, own in self._brought()))
+            lines.add(f"{self._type(found.c_type)} {found.doubt} = {{0}};")
+            lines.add("/* Quotients are products; where one is in doubt the step is computed once more. */")
+            lines.open(f"if ({found.quick}) {{")
         for k in range(self.count):
-            at, places = k * self.width, self._places(k)
-            mask = masks.get(k)
-            if mask:
-                if mask.some:
-                    lines.open(f"if ({mask.some.format(at, at + self.width)}) {{")
-                lines.add(*self._copies(k))
-                places |= {self._now(n): self._pointer(n, self._new(n), k, const=False) for n in self._written}
-                places |= {a.argument: self._lane_of(a, self._new_of(a), k) for a in self._accumulators}
-            lines.add("#pragma omp simd")
-            lines.open(f"for (int64_t {lane} = 0; {lane} < {self.width}; ++{lane}) {{")
-            lines.add(*point(plus(self.c.starts_at, at), places))
+            self._lanes(lines, point, k, masks.get(k))
+        if found:
             lines.close()
+            lines.open(f"if ({found.in_doubt(self.width)}) {{")
+            self._once_more(lines, by_divider, masks)
+            lines.close()
+        lines.add(*self._end(any(mask.some for mask in masks.values())))
+
+    def _lanes(self, lines: Lines, point: Point, k: int, mask: Mask | None) -> None:
+        """The loop body in the lanes of a vector."""
+        lane, at, places = self.c.lane, k * self.width, self._places(k)
+        if mask:
+            if mask.some:
+                lines.open(f"if ({mask.some.format(at, at + self.width)}) {{")
+            lines.add(*self._copies(k))
+            places |= {self._now(n): self._pointer(n, self._new(n), k, const=False) for n in self._written}
+            places |= {a.argument: self._lane_of(a, self._new_of(a), k) for a in self._accumulators}
+        lines.add(*self._roots(k))
+        lines.add("#pragma omp simd")
+        lines.open(f"for (int64_t {lane} = 0; {lane} < {self.width}; ++{lane}) {{")
+        lines.add(*point(plus(self.c.starts_at, at), places))
+        lines.close()
+        if mask:
+            self._select(lines, k, mask)
+            if mask.some:
+                lines.close()
+
+    def _once_more(self, lines: Lines, by_divider: Point, masks: Mapping[int, Mask]) -> None:
+        """The step in the buffers, from what is there: nothing of it has been stored yet, and registers keep nothing for it."""
+        lane, block = self.c.lane, self._names.get("block of lanes", "at")
+        for number in self._written:
+            now = self._now(number)
+            for k in masks:
+                lines.add(f"{self._variable(now, k)} = {self._load(self.buffers.planes[number].dtype, now, k)};")
+        for a, k, own in self._brought():
+            there = plus(self.c.starts_at, k * self.width + MARGIN)
+            lines.add(f"{own} = {self._old(a, k)};")
+            lines.add(f"*({self._type(C_TYPES[a.dtype], '_anywhere')} *)({a.lanes} + {there}) = {own};")
+        beyond = f"{self.c.starts_at} + {TRANSPOSED_LANES}"
+        lines.open(f"for (int64_t {block} = {self.c.starts_at}; {block} < {beyond}; {block} += {self.width}) {{")
+        places = {}
+        for number, offset in dict.fromkeys(self.buffers.places.values()):
+            (name, across), dtype = self._source(number, offset), self.buffers.planes[number].dtype
+            there = f"{self.buffers.at(number, distance(offset))} + {plus(block, offset[0] - across)}"
+            if self._is_widened(number):
+                wide = self._names.get(("wide", name), f"{name}_wide")
+                lines.add(f"const {self._vector(dtype)} {wide} = {self._loaded_from(dtype, there)};")
+                there = f"(const {self._c_type(dtype)} *)&{wide}"
+            places[name] = there
+        for load in self.rows:
+            places[self.rows.name(load)] = f"{self.rows.name(load)} + {block} - {self.c.starts_at}"
+        for a in self._accumulators:
+            places[a.argument] = f"{a.lanes} + {plus(block, MARGIN)} + {lane}"
+        lines.add("#pragma omp simd")
+        lines.open(f"for (int64_t {lane} = 0; {lane} < {self.width}; ++{lane}) {{")
+        lines.add(*by_divider(block, places))
+        lines.close()
+        lines.close()
+        for k in range(self.count):
+            mask = masks.get(k)
+            for number in self._written:
+                dtype, now = self.buffers.planes[number].dtype, self._now(number)
+                to = (
+                    f"const {self._vector(dtype)} {self._variable(self._new(number), k)}"
+                    if mask
+                    else self._variable(now, k)
+                )
+                lines.add(f"{to} = {self._load(dtype, now, k)};")
+            for a in self._accumulators:
+                own = self._variable(a.lanes, k)
+                to = f"const {self._vector(a.dtype)} {self._variable(self._new_of(a), k)}" if mask else own
+                lines.add(f"{to} = {self._load(a.dtype, a.lanes, k, MARGIN)};")
             if mask:
-                self._select(lines, k, mask.test.format(f"({self.lane_type})({plus(lane, at)})"))
-                if mask.some:
-                    lines.close()
-        lines.add(*self._end())
+                self._select(lines, k, mask)
+
+    def _brought(self) -> Iterator[tuple[Accumulator, int, str]]:
+        """What the lanes bring together, vector by vector, with its C name."""
+        return ((a, k, self._variable(a.lanes, k)) for a in self._accumulators for k in range(self.count))
+
+    def _old(self, accumulator: Accumulator, k: int) -> str:
+        """What the lanes of a vector had brought together before the step."""
+        return self._variable(self._names.get(("old", accumulator), f"{accumulator.lanes}_old"), k)
 
     @property
     def lane_type(self) -> str:
@@ -208,12 +316,12 @@ class VectorSteps:
 
     def _kept(self, number: int) -> range:
         """So many steps ago vectors were written that are kept."""
-        return range(1, 1 + min(_KEPT, max(self._ago(number), default=0)))
+        return range(1, 1 + min(KEPT_STEPS, max(self._ago(number), default=0)))
 
     @cached_property
     def _shifts(self) -> list[tuple[int, Offset]]:
         """The elements of other lanes in registers."""
-        places = dict.fromkeys(self.buffers.places.values())
+        places = dict.fromkeys(self.buffers.places[load] for load in self._bare if load in self.buffers.places)
         return [(n, o) for n, o in places if o[0] and self._is_held(n, distance(o))]
 
     def _loaded(self, number: int, name: str, pointer: str, const: str = "") -> Iterator[str]:
@@ -222,9 +330,11 @@ class VectorSteps:
             yield f"{const}{self._vector(dtype)} {self._variable(name, k)} = {self._load(dtype, pointer, k)};"
 
     def _load(self, dtype: str, pointer: str, k: int, across: int = 0) -> str:
-        at = plus(self.c.starts_at, k * self.width + across)
+        return self._loaded_from(dtype, f"{pointer} + {plus(self.c.starts_at, k * self.width + across)}")
+
+    def _loaded_from(self, dtype: str, there: str) -> str:
         anywhere = self._type(self._memory_type(dtype), "_anywhere")
-        text = f"*(const {anywhere} *)({pointer} + {at})"
+        text = f"*(const {anywhere} *)({there})"
         return text if ITEMSIZES[dtype] == self._size else f"__builtin_convertvector({text}, {self._vector(dtype)})"
 
     def _beginning(self) -> Iterator[str]:
@@ -239,6 +349,9 @@ class VectorSteps:
                 yield from self._edge(number, (0, -ago))
         for number, offset in self._shifts:
             yield from self._shifted(number, offset)
+        for image, offset in dict.fromkeys(self._imaged.values()):
+            if offset[0]:
+                yield from self._shifted_image(image, offset)
         for number, offset in dict.fromkeys(self.buffers.places.values()):
             if self._is_widened(number):
                 name, _ = self._source(number, offset)
@@ -285,7 +398,15 @@ class VectorSteps:
                 places[name] = f"{name} + {plus(self.c.starts_at, k * self.width)}"
         for load in self.rows:
             places[self.rows.name(load)] = plus(self.rows.name(load), k * self.width)
+        for image, offset in self._imaged.values():
+            name = self._image(image, offset)
+            places[name] = f"(const {C_TYPES[image.value.dtype]} *)&{self._variable(name, k)}"
+        places |= {
+            name: f"(const float *)&{self._variable(name, k)}" for name in map(self._root, self._rooted.values())
+        }
         places |= {a.argument: self._lane_of(a, a.lanes, k) for a in self._accumulators}
+        if self.reciprocals:
+            places[self.reciprocals.doubt] = f"({self.reciprocals.c_type} *)&{self.reciprocals.doubt}"
         return places
 
     def _pointer(self, number: int, vectors: str, k: int, const: bool = True) -> str:
@@ -305,9 +426,10 @@ class VectorSteps:
         for a in self._accumulators:
             yield f"{self._vector(a.dtype)} {self._variable(self._new_of(a), k)} = {self._variable(a.lanes, k)};"
 
-    def _select(self, lines: Lines, k: int, test: str) -> None:
+    def _select(self, lines: Lines, k: int, mask: Mask) -> None:
         """Takes what was computed where a lane is at work."""
         lane = self.c.lane
+        test = mask.test.format(f"({self.lane_type})({plus(lane, k * self.width)})")
         lines.add("#pragma omp simd")
         lines.open(f"for (int64_t {lane} = 0; {lane} < {self.width}; ++{lane}) {{")
         pairs = [
@@ -318,8 +440,9 @@ class VectorSteps:
             lines.add(f"{now}[{lane}] = {test} ? {new}[{lane}] : {now}[{lane}];")
         lines.close()
 
-    def _end(self) -> Iterator[str]:
-        """At the end of a step: everything into the buffers, and each step kept is one further back."""
+    def _end(self, some: bool) -> Iterator[str]:
+        """At the end of a step: everything into the buffers, and each step kept is one further back. some: whether some of the
+        vectors may be beyond all lanes of the block."""
         for number in self._written:
             now = self._now(number)
             anywhere = self._type(C_TYPES[self.buffers.planes[number].dtype], "_anywhere")
@@ -330,3 +453,87 @@ class VectorSteps:
                 older, newer = (self.buffers.at(number, (0, -steps)) for steps in (ago, ago - 1))
                 for k in range(self.count):
                     yield f"{self._variable(older, k)} = {self._variable(newer, k)};"
+        for image in self._images:
+            for ago in reversed(self._imaged_steps(image)):
+                if ago == 1:
+                    yield from self._computed(image, ago, some)
+                    continue
+                older, newer = (self._image(image, (0, -steps, 0)) for steps in (ago, ago - 1))
+                for k in range(self.count):
+                    yield f"{self._variable(older, k)} = {self._variable(newer, k)};"
+
+    # -- roots of what no step waits for ---------------------------------------------------------------------------------
+
+    @property
+    def is_correctly_rounding(self) -> bool:
+        """Whether the loops take what ``correctly_rounded.h`` has."""
+        return bool(self.reciprocals or self._rooted)
+
+    def prepared(self, text: Callable[[t.Typed], str]) -> Iterator[str]:
+        """What is found out before the loops. text: the C text of an expression."""
+        yield from self.reciprocals.declarations(text)
+        if self._rooted:
+            yield f"const bool {self._fits} = lw_roots_fit();"
+
+    @property
+    def _fits(self) -> str:
+        return self._names.get("roots fit", "roots_fit")
+
+    def _root(self, load: t.Load) -> str:
+        number, offset = self.buffers.places[load]
+        name, across = self._source(number, offset)
+        suffix = f"_{abs(across)}_{'above' if across < 0 else 'below'}" if across else ""
+        return self._names.get(("root", load), f"{name}{suffix}_root")
+
+    def _roots(self, k: int) -> Iterator[str]:
+        """Those of a vector."""
+        for load in self._rooted.values():
+            number, offset = self.buffers.places[load]
+            name, across = self._source(number, offset)
+            own = self._variable(self._root(load), k)
+            yield f"const {self._vector('float32')} {own} = lw_roots_16({self._load(load.dtype, name, k, across)}, {self._fits});"
+
+    # -- functions of what was written -----------------------------------------------------------------------------------
+
+    def _image(self, image: Image, offset: Offset) -> str:
+        """What stands for the images of elements: of those of a step, or of lanes further up."""
+        name, _ = self._source(image.number, offset)
+        number = self._images.index(image) + 1
+        return self._names.get(("image", image, name), f"{name}_image{number if len(self._images) > 1 else ''}")
+
+    def _imaged_steps(self, image: Image) -> range:
+        """So many steps ago elements were written whose images are kept."""
+        return range(1, 1 + max(-distance(offset)[1] for own, offset in self._imaged.values() if own == image))
+
+    def _computed(self, image: Image, ago: int, some: bool, declares: bool = False) -> Iterator[str]:
+        """The images of the elements of a step. some: not those beyond all lanes, where the buffers hold whatever was there,
+        with denormal numbers perhaps, whose roots take long."""
+        lane, name = self.c.lane, self._image(image, (0, -ago, 0))
+        plane = self.buffers.planes[image.number]
+        then = self.buffers.at(image.number, (0, -ago))
+        for k in range(self.count):
+            own = self._variable(name, k)
+            if declares:
+                yield f"{self._vector(image.value.dtype)} {own} = {{0}};"
+            text = self._value(image.value, plane.reference, f"{self._variable(then, k)}[{lane}]")
+            if some:
+                yield f"if ({self.c.starts_at} + {k * self.width} < {self.c.beyond}) {{"
+            yield "#pragma omp simd"
+            yield f"for (int64_t {lane} = 0; {lane} < {self.width}; ++{lane}) {own}[{lane}] = {text};"
+            if some:
+                yield "}"
+
+    def _shifted_image(self, image: Image, offset: Offset) -> Iterator[str]:
+        """The images of elements of lanes further up: those before the first lane are computed one by one."""
+        when, vector = distance(offset), self._vector(image.value.dtype)
+        name, shifted = self._image(image, (0, when[1], 0)), self._image(image, offset)
+        reference, then = self.buffers.planes[image.number].reference, self.buffers.at(image.number, when)
+        above = self._edge_name(shifted)
+        yield f"{vector} {above} = {{0}};"
+        for lane in range(1, -offset[0] + 1):
+            text = self._value(image.value, reference, f"{then}[{self.c.starts_at} - {lane}]")
+            yield f"{above}[{self.width - lane}] = {text};"
+        order = ", ".join(str(self.width + offset[0] + lane) for lane in range(self.width))
+        for k in range(self.count):
+            vectors = f"{self._variable(name, k - 1) if k else above}, {self._variable(name, k)}"
+            yield f"const {vector} {self._variable(shifted, k)} = LW_SHUFFLE({self._order}, {vectors}, {order});"

@@ -8,8 +8,9 @@ long as the largest.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,11 @@ from lapwing.roofline.counts import elements, kind_of, operations, traffic
 from lapwing.roofline.recurrences import recurrence
 from lapwing.tiling.chains import latency_cycles, shortened
 from lapwing.tiling.inner import InnerForm
-from lapwing.tiling.transposed import ITEMSIZES, planes_of
+from lapwing.tiling.transposed import ITEMSIZES, images_of, planes_of, separate_roots
 
 LATENCY, ARITHMETIC, DIVIDER = "latency", "arithmetic", "divisions and roots"
 LOADS, STORES, MEMORY = "loads", "stores", "caches and memory"
+_SIXTEEN_FLOATS = 64  # bytes of vectors whose roots are found without the divider
 
 
 @dataclass(frozen=True)
@@ -143,9 +145,24 @@ def _operations(bound: BoundNest, core: Core, form: InnerForm, kinds: Sequence[s
     width = _width(form, core)
     return sum(
         count * width.seconds(f"{kind} {measured_type(dtype)}", np.dtype(dtype).itemsize)
-        for (kind, dtype), count in operations(bound.body).items()
+        for (kind, dtype), count in _counted(bound, core, form).items()
         if kind in kinds
     )
+
+
+def _counted(bound: BoundNest, core: Core, form: InnerForm) -> Counter[tuple[str, str]]:
+    """Operations of a point. In buffers those that several iterations want are done once, and some without the divider."""
+    planes = planes_of(bound, form.order, form.coalesced) if form.transposed else None
+    if planes is None:
+        return operations(bound.body)
+    images = images_of(bound, planes)
+
+    def of(node: t.Typed) -> t.Typed:
+        return images[node][0].value if node in images else t.mapped(node, of)
+
+    body = replace(bound.body, statements=tuple(t.with_values(s, of) for s in bound.body.statements))
+    refined = separate_roots(bound, planes) if core.vector_bytes == _SIXTEEN_FLOATS else {}
+    return operations(body, by_reciprocals=True, refined=refined)
 
 
 def _elements(bound: BoundNest, core: Core, form: InnerForm, sweeps: int) -> tuple[float, float]:

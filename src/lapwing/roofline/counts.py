@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from lapwing.loopnest.binding import powers
@@ -16,17 +16,30 @@ from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.promotion import is_inexact
 from lapwing.tiling.chains import distance_behind
-from lapwing.tiling.invariants import is_invariant
+from lapwing.tiling.invariants import invariant_divisor, is_invariant, is_power_of_two
 from lapwing.tiling.needed import touched_box
 
 _FREE = ("truth", "not", "real", "imag", "complex", "wrap", "assigned", "carried", "not zero", "&&", "||")
 
 
-def operations(body: t.TypedBody) -> Counter[tuple[str, str]]:
-    """By kind (as ``machine.core`` has them) and the type that is computed in."""
+# Without the divider, in vectors (``codegen/correctly_rounded.h``): a quotient by what does not change is a product, a fused
+# multiplication and addition, and what finds dividends that are too small; a root an estimate, which takes as long as three
+# others, seven products and sums, and what finds numbers that have none.
+_BY_RECIPROCAL, _REFINED = 5, 13
+
+
+def operations(
+    body: t.TypedBody, by_reciprocals: bool = False, refined: Container[t.Typed] = ()
+) -> Counter[tuple[str, str]]:
+    """By kind (as ``machine.core`` has them) and the type that is computed in. by_reciprocals: whether quotients by what does not
+    change in the loops are products; refined: roots that are found without the divider."""
     found: Counter[tuple[str, str]] = Counter()
     for node in set(_evaluated(body)):
         match node:
+            case t.Operation(operands=operands) if by_reciprocals and invariant_divisor(node) is not None:
+                found["simple", operands[0].dtype] += _BY_RECIPROCAL
+            case t.Operation(dtype=dtype) if node in refined:
+                found["simple", dtype] += _REFINED
             case t.Convert(operand=operand) if is_inexact(operand.dtype) != is_inexact(node.dtype):
                 found["simple", node.dtype] += 1
             case t.Select():
@@ -43,18 +56,9 @@ def kind_of(node: t.Operation) -> str | None:
         return None
     if operator == "sqrt":
         return "sqrt"
-    if operator == "/" and is_inexact(computing) and not _is_power_of_two(node.operands[1]):
+    if operator == "/" and is_inexact(computing) and not is_power_of_two(node.operands[1]):
         return "/"
     return "simple"
-
-
-def _is_power_of_two(divisor: t.Typed) -> bool:
-    """Whether compilers make a quotient a product, which has the same bits then."""
-    if isinstance(divisor, t.Convert):
-        return _is_power_of_two(divisor.operand)
-    if not isinstance(divisor, t.Literal) or isinstance(divisor.value, complex):
-        return False
-    return math.isfinite(divisor.value) and math.frexp(abs(divisor.value))[0] == 0.5
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@ argument, so that nothing inside of them can; and what compilers leave there, as
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 from lapwing.loopnest.binding import powers
@@ -105,6 +106,32 @@ def _inside(node: t.Typed) -> Iterator[t.Typed]:
         case _:
             for child in t.children(node):
                 yield from _inside(child)
+
+
+def invariant_divisors(body: t.TypedBody) -> tuple[t.Typed, ...]:
+    """The divisors of floats that are the same in every iteration, but for powers of two in the text, by which compilers
+    multiply."""
+    values = (value for s in t.all_statements(body.statements) for value in t.own_values(s))
+    divisors = (invariant_divisor(node) for value in values for node in t.walk(value))
+    return tuple(dict.fromkeys(divisor for divisor in divisors if divisor is not None))
+
+
+def invariant_divisor(node: t.Typed) -> t.Typed | None:
+    """That of a quotient, where it is one of those."""
+    if not isinstance(node, t.Operation) or node.operator != "/" or node.trap is not None or is_invariant(node):
+        return None
+    divisor = node.operands[1]
+    is_float = divisor.dtype in ("float32", "float64")
+    return divisor if is_float and is_invariant(divisor) and not is_power_of_two(divisor) else None
+
+
+def is_power_of_two(divisor: t.Typed) -> bool:
+    """Whether it is a number in the text by which a quotient is a product with the same bits."""
+    if isinstance(divisor, t.Convert):
+        return is_power_of_two(divisor.operand)
+    if not isinstance(divisor, t.Literal) or isinstance(divisor.value, complex):
+        return False
+    return math.isfinite(divisor.value) and math.frexp(abs(divisor.value))[0] == 0.5
 
 
 def is_invariant(node: t.Typed) -> bool:

@@ -12,10 +12,13 @@ the pitch of a plane's rows in steps.
 
 Of an array that is dead after the nest, the buffers are to what it is contracted (Lefebvre and Feautrier 1998; Darte, Schreiber
 and Villard 2005): an element is stored only where one of the iterations that read it is no iteration of the same block.
+
+Roots and quotients that are functions of one element are computed once for all iterations that want them (``Image``).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,7 +27,9 @@ from weakref import WeakKeyDictionary
 from lapwing.affine.affine import Affine
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.binding.promotion import is_inexact
 from lapwing.loopnest.skew import in_skewed
+from lapwing.tiling.invariants import invariant_divisor, is_invariant, is_power_of_two
 
 # Rows that advance together: steps wait for the ones before, and so many lanes fill the wait.
 TRANSPOSED_LANES = 64
@@ -32,6 +37,7 @@ COPIED_STEPS = 8  # LW_STEPS of transposed.h
 MARGIN = 16  # lanes beside those of a block that a buffer has room for
 BUFFER_LANES = TRANSPOSED_LANES + 2 * MARGIN + 8  # LW_WIDTH: no power of two, by which steps would share cache sets
 _MOST_BYTES = 1 << 18  # of all buffers, which lie on the stack
+KEPT_STEPS = 2  # before the one at hand that stay in vector registers, if they are wanted; earlier ones are loaded
 MOST_SWEEPS, _FEWEST_SWEEPS = 7, 2  # together, in buffers that leave room in the first-level cache
 _MOST_JOINED_BYTES = 1 << 15
 _MOST_COALESCED_BYTES = 1 << 20  # in the second-level cache
@@ -444,3 +450,86 @@ def _is_kept_apart(offset: Offset) -> bool:
     v, w, u = offset
     time = distance(offset)
     return time < (0, 0) if (u, v, w) < (0, 0, 0) else time > (0, 0) or offset == (0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Image:
+    """What a function has for the elements that lanes write of a plane: ``value``, in which the plane's reference is the
+    element."""
+
+    number: int
+    value: t.Typed
+
+
+def images_of(bound: BoundNest, planes: Planes) -> dict[t.Typed, tuple[Image, Offset]]:
+    """Functions with a root or a quotient, of one element that one of the last steps wrote, which several iterations want: of
+    every such expression the image, and where the element is. Images are computed once, when the element is written, and move
+    from lane to lane as it does (predictive commoning: O'Brien, IBM 1990)."""
+    found: dict[t.Typed, tuple[Image, Offset]] = {}
+    values = (value for s in t.all_statements(bound.body.statements) for value in t.own_values(s))
+    for node in (n for value in values for n in _functions(value, planes)):
+        load = next(part for part in t.walk(node) if isinstance(part, t.Load))
+        number, offset = planes.places[load]
+        found[node] = Image(number, _with(node, load, planes.planes[number].reference)), offset
+    times = Counter(image for image, _ in found.values())
+    return {node: (image, offset) for node, (image, offset) in found.items() if times[image] > 1}
+
+
+def separate_roots(bound: BoundNest, planes: Planes) -> dict[t.Typed, t.Load]:
+    """Roots of single elements that none of the last steps wrote, as floats of four bytes, and those elements: no step waits for
+    them, so that they may be computed before all else, and another way takes longer from the element to the root but leaves the
+    core's divider to those that steps wait for."""
+    images = images_of(bound, planes)
+
+    def find(node: t.Typed) -> Iterator[tuple[t.Typed, t.Load]]:
+        if images and node in images:
+            return
+        match node:
+            case t.Operation(operator="sqrt" | "numpy.sqrt", operands=(t.Load(dtype="float32") as load,), trap=None):
+                number, offset = planes.places.get(load, (0, (0, 0, 0)))
+                further, steps = distance(offset)
+                kept = planes.planes[number].written and further == 0 and steps < 0
+                if load in planes.places and not kept:
+                    yield node, load
+        for child in t.children(node):
+            yield from find(child)
+
+    values = (value for s in t.all_statements(bound.body.statements) for value in t.own_values(s))
+    return dict(found for value in values for found in find(value))
+
+
+def _functions(node: t.Typed, planes: Planes) -> Iterator[t.Typed]:
+    if not is_invariant(node) and _is_costly(node) and _is_image(node, planes):
+        yield node
+        return
+    for child in t.children(node):
+        yield from _functions(child, planes)
+
+
+def _is_costly(node: t.Typed) -> bool:
+    if not isinstance(node, t.Operation) or not is_inexact(node.operands[0].dtype):
+        return False
+    if node.operator == "/":
+        return invariant_divisor(node) is None and not is_power_of_two(node.operands[1])
+    return node.operator in ("sqrt", "numpy.sqrt")
+
+
+def _is_image(node: t.Typed, planes: Planes) -> bool:
+    """Whether it is a function of one element that a step in registers wrote."""
+    parts = list(t.walk(node))
+    elements = {part for part in parts if isinstance(part, t.Load)}
+    if len(elements) != 1 or any(map(t.may_raise, parts)):
+        return False
+    if any(isinstance(part, t.Local | t.Index | t.AffineValue) for part in parts):
+        return False
+    (load,) = elements
+    if load not in planes.places or ITEMSIZES.get(node.dtype) != ITEMSIZES[load.dtype]:
+        return False
+    number, offset = planes.places[load]
+    further, steps = distance(offset)
+    return planes.planes[number].written and further == 0 and -KEPT_STEPS <= steps < 0
+
+
+def _with(node: t.Typed, element: t.Load, other: t.Load) -> t.Typed:
+    """The expression with another element."""
+    return other if node == element else t.mapped(node, lambda part: _with(part, element, other))

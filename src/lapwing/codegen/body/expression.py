@@ -55,6 +55,7 @@ class Printer:
         self.inside: frozenset[t.Operation | t.LookupSubscript] = frozenset()
         self.indices: dict[tuple[str, t.LookupSubscript], str] = {}  # into arrays, that are computed before a loop
         self.kept: dict[t.Load, str] = {}  # elements whose value just stored is still at hand, by the C name it has
+        self.reciprocals: dict[t.Typed, str] = {}  # of divisors, and what else lw_quotient takes, as C texts
 
     def print(self, node: t.Typed) -> str:
         if self.named and node in self.named:  # nodes take as long to hash as they are large
@@ -191,6 +192,8 @@ class Printer:
             case "//" | "%":
                 name = "floordiv" if operator == "//" else "mod"
                 return f"lw_{name}_{suffix}({operands[0]}, {self._divisor(operands[1], computing, node.trap)})"
+            case "/" if self.reciprocals and node.operands[1] in self.reciprocals:
+                return f"lw_quotient_{suffix}({stripped(operands[0])}, {self.reciprocals[node.operands[1]]})"
             case "/":
                 if not is_inexact(computing):  # NumPy divides integers as doubles
                     operands = [f"lw_double_{suffix}({stripped(o)})" for o in operands]

@@ -38,7 +38,9 @@ RUNTIME_FLAGS = ("-std=c++20", "-O2")
 SOURCES = Path(__file__).parents[1] / "cpp"  # what the runtime is built from
 LIBURING = ("-DLAPWING_LIBURING", "-luring")
 _CODEGEN = Path(__file__).parents[2] / "codegen"
-HEADERS = tuple(_CODEGEN / name for name in ("support.h", "strips.h", "transposed.h"))  # that generated code includes
+HEADERS = tuple(  # that generated code includes
+    _CODEGEN / name for name in ("support.h", "strips.h", "transposed.h", "correctly_rounded.h")
+)
 
 Announce = Callable[[str], None] | None
 
