@@ -1,14 +1,20 @@
-"""Plans with another inner form of the tile than the one taken by rule."""
+"""Plans with another inner form of the tile than the one taken by rule, and other vectors than the processor has."""
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
+import pytest
+
 import lapwing as lw
+from lapwing.codegen import transposed_loops
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.planner.inner import joined_sweeps
 from lapwing.planner.plan import Plan
+from lapwing.runtime.execute import tile_library
 from lapwing.tiling.inner import InnerForm, legal_forms
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 
@@ -24,3 +30,13 @@ def in_any_form(plan: Plan, bound: BoundNest, nest: lw.Nest) -> Plan:
     forms = legal_forms(skewed_nest(bound, plan.skew), skewed_dependences(nest.dependences, plan.skew))
     number = zlib.crc32(repr(nest.loops.body).encode())
     return in_form(plan, bound, forms[number % len(forms)])
+
+
+@contextmanager
+def vectors_of(width: int) -> Iterator[None]:
+    """Whatever the processor has, vectors of so many bytes; none of no bytes."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(transposed_loops, "vector_bytes", lambda: width)
+        tile_library.cache_clear()
+        yield
+    tile_library.cache_clear()

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 
 from lapwing.affine.affine import Affine
 from lapwing.affine.scanning import LoopBounds
 from lapwing.codegen.body.expression import C_TYPES, stripped
+from lapwing.codegen.body.if_conversion import for_lanes
 from lapwing.codegen.body.names import PairNames
 from lapwing.codegen.body.text import Lines, mentions, plus
 from lapwing.codegen.extrema import Extrema
 from lapwing.codegen.tile_loops import IN_ORDER, TileWriter
 from lapwing.codegen.transposed import Buffers
-from lapwing.codegen.vector_bodies import Accumulator, is_constant, vector_lanes
+from lapwing.codegen.vector_bodies import Accumulator, computed_size, is_constant, is_row, of_one_size, vector_lanes
 from lapwing.codegen.vectors import Mask, Point, VectorSteps
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.machine.vectors import vector_bytes
+from lapwing.tiling.chains import shortened
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.invariants import raises_alike
@@ -32,20 +35,38 @@ class TransposedTileWriter(TileWriter):
     """Writes a tile with buffers of transposed elements."""
 
     def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
-        super().__init__(bound, faces, form)
-        planes = planes_of(self.bound, form.order, form.coalesced)
+        planes = planes_of(bound, form.order, form.coalesced)
         assert planes is not None, "the form is not legal"
+        # What lies in a buffer exists whatever conditions say.
+        super().__init__(replace(bound, body=for_lanes(bound.body, planes.places.__contains__)), faces, form)
+        planes = planes_of(self.bound, form.order, form.coalesced)
+        assert planes is not None
         self.extrema = Extrema(self, self.pair_names())
         self.buffers = self.make_buffers(planes)
         self.printer.placed = self.buffers.elements()
-        kept = self._kept_by_lanes()
-        lanes = vector_lanes(self.bound, self.buffers, vector_bytes(), self._move, kept)
+        kept, in_vectors = self._kept_by_lanes(), self._bound_in_vectors()
+        lanes = vector_lanes(in_vectors, self.buffers, vector_bytes(), self._move, kept)
         self.vectors = (
-            VectorSteps(self.bound, self.buffers, self.names, self.pair_names(), lanes, self._move, kept, self._value)
+            VectorSteps(in_vectors, self.buffers, self.names, self.pair_names(), lanes, self._move, kept, self._value)
             if lanes
             else None
         )
+        self._body_in_vectors = in_vectors.body
         self._in_vectors = self._by_divider = False
+
+    def _bound_in_vectors(self) -> BoundNest:
+        """The nest with the loop body of vectors, for which rows that are in no buffer are laid side by side: so they exist, too."""
+
+        def exists(load: t.Load) -> bool:
+            return load in self.buffers.places or is_row(self._move(load))
+
+        innermost = self.nest.space_loops[self.form.order[-1]]
+        body = for_lanes(self.bound.body, exists)
+        body = shortened(of_one_size(body, computed_size(self.buffers)), innermost.name, innermost.step)
+        return replace(self.bound, body=body)
+
+    def body_statements(self) -> Sequence[t.TypedStatement]:
+        return self._body_in_vectors.statements if self._in_vectors else super().body_statements()
 
     def make_buffers(self, planes: Planes) -> Buffers:
         return Buffers(planes, self.names, self.pair_names())

@@ -8,8 +8,8 @@ Quotients by what does not change in the loops are computed without the core's d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from lapwing.codegen.body.expression import C_TYPES, SUFFIXES, stripped
 from lapwing.codegen.body.names import Names
@@ -100,7 +100,7 @@ def vector_lanes(
 ) -> int:
     """How many lanes a vector has; 0 where the loop body is not one for vectors."""
     written = [plane.dtype for plane in buffers.planes if plane.written]
-    size, body = ITEMSIZES[written[0]], bound.body
+    size, body = computed_size(buffers), bound.body
     if size not in WIDE or TRANSPOSED_LANES * size > _MOST_VECTORS * vector_bytes:
         return 0
     narrowed = frozenset(
@@ -121,6 +121,59 @@ def vector_lanes(
         )
     )
     return vector_bytes // size if fits else 0
+
+
+def computed_size(buffers: Buffers) -> int:
+    """Bytes of the elements that a body computes with."""
+    return next(ITEMSIZES[plane.dtype] for plane in buffers.planes if plane.written)
+
+
+def of_one_size(body: t.TypedBody, size: int) -> t.TypedBody:
+    """A straight body whose integer variables that are narrower than ``size`` bytes, and converted before they are used, hold the
+    same values in wide ones, as far as these can be had without narrower arithmetic: ``cost = int(a != b)``."""
+    if size not in WIDE:
+        return body
+    dtype, wide = WIDE[size], dict[t.Typed, t.Local]()
+
+    def converted(node: t.Typed) -> t.Typed:
+        if isinstance(node, t.Convert) and node.trap is None and node.dtype == dtype:
+            found = _widened(node.operand, dtype, wide)
+            if found is not None and node.operand.dtype != "bool":
+                return found
+        return t.mapped(node, converted)
+
+    found: list[t.TypedStatement] = []
+    for statement in body.statements:
+        statement = t.with_values(statement, converted)
+        found.append(statement)
+        if isinstance(statement, t.TypedLocal) and 0 < _size(statement.local.dtype) < size:
+            value = _widened(statement.value, dtype, wide)
+            if value is not None and statement.local.dtype != "bool":
+                wide[statement.local] = replace(statement.local, dtype=dtype)
+                found.append(replace(statement, local=wide[statement.local], value=value))
+    used = {node for s in found for value in t.own_values(s) for node in t.walk(value)}
+    return replace(
+        body,
+        statements=tuple(s for s in found if not isinstance(s, t.TypedLocal) or s.local not in wide or s.local in used),
+    )
+
+
+def _widened(node: t.Typed, dtype: str, wide: Mapping[t.Typed, t.Local]) -> t.Typed | None:
+    """An integer as one of a wider type; None where that takes more than a conversion. wide: variables that there are such of."""
+    if node in wide:
+        return wide[node]
+    match node:
+        case t.Literal(value=bool() | int()):
+            return replace(node, dtype=dtype)
+        case t.Select(test=test, then=then, otherwise=otherwise):
+            arms = _widened(then, dtype, wide), _widened(otherwise, dtype, wide)
+            return None if None in arms else t.Select(dtype, test, *arms, node.speculable)  # type: ignore[arg-type]
+    source = node
+    while isinstance(source, t.Convert) and source.trap is None:
+        source = source.operand
+        if source.dtype == "bool":
+            return t.Convert(dtype, source)
+    return t.Convert(dtype, node) if isinstance(node, t.Load) or is_invariant(node) else None
 
 
 def _values(bound: BoundNest) -> Iterator[t.Typed]:

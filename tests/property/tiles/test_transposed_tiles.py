@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,13 +15,12 @@ import pytest
 from comparing import check_arrays
 from hypothesis import assume
 from hypothesis import strategies as st
-from inner_forms import in_form
+from inner_forms import in_form, vectors_of
 from randomness import first_seed, wanted
 from searching import search
 
 import lapwing as lw
 from lapwing.api.calls.run import run
-from lapwing.codegen import transposed_loops
 from lapwing.loopnest.skew import find_skew
 from lapwing.runtime.binding import native
 from lapwing.runtime.execute import tile_library
@@ -394,16 +391,6 @@ def arguments_of(name: str, shape: tuple[int, int], sweeps: int, seed: int, spec
             with np.errstate(over="ignore"):
                 made[parameter] = values.astype(kind if kind.startswith("float") else "float64")
     return made
-
-
-@contextmanager
-def vectors_of(width: int) -> Iterator[None]:
-    """Whatever the processor has, vectors of so many bytes; none of no bytes."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(transposed_loops, "vector_bytes", lambda: width)
-        tile_library.cache_clear()
-        yield
-    tile_library.cache_clear()
 
 
 def check(data: st.DataObject, name: str) -> None:

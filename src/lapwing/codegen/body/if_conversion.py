@@ -1,5 +1,5 @@
 """Statements under conditions as values (if-conversion: Allen, Kennedy, Porterfield and Warren, POPL 1983), in loops whose
-iterations are independent.
+iterations are independent, and for the lanes of a step.
 
     if a[i] == 1:                        is_one, is_three = a[i] == 1, b[i] == 3
         a[i] = 0                         r = p[i] / q if is_one else 0.0
@@ -10,171 +10,296 @@ iterations are independent.
 
 Compilers do that with masked stores, and branch around those that store nothing: of conditions that hold now and then every other
 branch is mispredicted. Storing what an element holds is nothing to anybody: no other iteration touches it.
+
+Both arms are executed symbolically: variables and elements that they change are looked up in what they have been changed to, and
+where arms join each is a choice between two values (the φ of static single assignment). What is stored to is stored to in every
+iteration, once, at the end of the outermost condition. So everything has to be speculable: it raises nothing, and elements exist.
+Stores under a condition are to elements that exist anyway; nests with others are refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.effects import is_speculable
 
 _MOST_DIVISIONS = 6  # that are computed whatever conditions say
 
+# Whether an element exists in every iteration, so that it may be loaded whatever conditions say.
+Exists = Callable[[t.Load], bool]
+
 
 def without_branches(body: t.TypedBody) -> t.TypedBody:
     """The body with conditional statements as values where these may always be computed."""
     known = frozenset(_always_loaded(body.statements))
-    names = _Tests()
-    found = [s for statement in body.statements for s in _converted(statement, known, names)]
-    return replace(body, statements=tuple(found))
+    statements, _ = _converted_all(body, known.__contains__)
+    return replace(body, statements=tuple(statements))
+
+
+def for_lanes(body: t.TypedBody, exists: Exists) -> t.TypedBody:
+    """The body without branches for the lanes of a step, if none has to stay; else as it is.
+
+    exists: which elements have a place of their own in every iteration, beside those that every iteration touches.
+    """
+    known = frozenset(_always_loaded(body.statements))
+
+    def is_there(load: t.Load) -> bool:
+        return load in known or exists(load)
+
+    statements, reason = _converted_all(body, is_there)
+    if reason is not None:
+        return body
+    return replace(body, statements=tuple(t.with_values(s, lambda value: _freed(value, is_there)) for s in statements))
+
+
+def reason_against(body: t.TypedBody, exists: Exists) -> str | None:
+    """Why ``for_lanes`` leaves branches; None where it does not."""
+    known = frozenset(_always_loaded(body.statements))
+    return _converted_all(body, lambda load: load in known or exists(load))[1]
+
+
+def _converted_all(body: t.TypedBody, exists: Exists) -> tuple[list[t.TypedStatement], str | None]:
+    """The statements without the conditions that can be values, and why the first other one cannot."""
+    kinds = {a.name: a for a in body.accumulators}
+    found: list[t.TypedStatement] = []
+    reason, joined, tests = None, set[t.Local](), _Tests()
+    for statement in body.statements:
+        if isinstance(statement, t.TypedIf):
+            try:
+                done = _Converter(statement, exists, tests, kinds).statements()
+            except _Unfit as unfit:
+                reason = reason or str(unfit)
+                found.append(statement)
+                continue
+            joined |= {s.local for s in done if isinstance(s, t.TypedLocal)}
+            found += done
+        else:
+            if not isinstance(statement, t.SimpleStatement | t.TypedVariable):
+                reason = reason or "there are loops inside, or iterations that end early"
+            found.append(statement)
+    # A variable in which two arms join is given its value once.
+    return [s for s in found if not (isinstance(s, t.TypedVariable) and s.local in joined)], reason
 
 
 class _Unfit(Exception):
-    """Some statement has to stay under its condition."""
+    """Some statement has to stay under its condition; the text says why."""
 
 
 @dataclass
 class _Tests:
-    """Hands out locals for the truth of conditions."""
+    """Hands out locals for the truth of conditions, and for values."""
 
     count: int = 0
+    values: int = 0
 
     def new(self) -> t.Local:
         self.count += 1
         return t.Local("bool", "test", self.count)
 
+    def value(self, dtype: str) -> t.Local:
+        self.values += 1
+        return t.Local(dtype, "chosen", self.values)
+
+
+_Changed = dict[t.Local | t.Load, t.Typed]
+
 
 @dataclass
 class _Arm:
-    """What an arm does: ``always``, to be done in any case; the values that variables and elements have at its end."""
+    """What an arm does: ``always``, to be done in any case; ``changed``, what variables and elements are at its end; ``added``, what it
+    adds to reductions."""
 
     always: list[t.TypedStatement] = field(default_factory=list)
-    assigned: dict[t.Local, t.TypedAssign] = field(default_factory=dict)
-    stored: dict[t.Load, t.TypedStore] = field(default_factory=dict)
+    changed: _Changed = field(default_factory=dict)
+    added: list[t.TypedAccumulate] = field(default_factory=list)
 
 
-def _converted(statement: t.TypedStatement, known: frozenset[t.Load], tests: _Tests) -> list[t.TypedStatement]:
-    if not isinstance(statement, t.TypedIf):
-        return [statement]
-    stores = list(_stores(statement))
-    targets = {store.target for store in stores}
-    divisions = sum(
-        isinstance(node, t.Operation) and node.operator in ("/", "sqrt")
-        for s in t.all_statements((statement,))
-        for value in t.own_values(s)
-        for node in t.walk(value)
-    )
-    if len(targets) != len({target.array for target in targets}) or divisions > _MOST_DIVISIONS:
-        return [statement]
-    if not all(_is_alone(store, targets) for store in stores):
-        return [statement]
-    done = _Arm()
-    try:
-        _do(statement, known | targets, tests, done)
-    except _Unfit:
-        return [statement]
-    return [*done.always, *done.assigned.values(), *done.stored.values()]
+class _Converter:
+    """One statement with a condition, and all inside it."""
 
-
-def _is_alone(store: t.TypedStore, targets: set[t.Load]) -> bool:
-    """Whether an element may always be stored to, and its value has nothing of the others that are."""
-    others = {target.array for target in targets} - {store.target.array}
-    loads = [node for node in t.walk(store.value) if isinstance(node, t.Load)]
-    return is_speculable(store.target) and not any(
-        load.array in others or (load.array == store.target.array and load != store.target) for load in loads
-    )
-
-
-def _do(statement: t.TypedIf, known: frozenset[t.Load], tests: _Tests, arm: _Arm) -> None:
-    """Both arms of a condition, as a part of the arm that it stands in."""
-    _check(statement.test, known)
-    test = tests.new()
-    arm.always.append(t.TypedLocal(statement.line, statement.text, test, statement.test))
-    then, otherwise = (_arm(block, known, tests) for block in (statement.then, statement.otherwise))
-    arm.always += [*then.always, *otherwise.always]
-    for local, one in (otherwise.assigned | then.assigned).items():
-        if local not in then.assigned or local not in otherwise.assigned:
-            raise _Unfit
-        arm.assigned[local] = replace(
-            one, value=_either(test, then.assigned[local].value, otherwise.assigned[local].value)
+    def __init__(
+        self, statement: t.TypedIf, exists: Exists, tests: _Tests, accumulators: Mapping[str, t.Accumulator]
+    ) -> None:
+        self._whole, self._exists, self._tests, self._accumulators = statement, exists, tests, accumulators
+        inside = list(t.all_statements((statement,)))
+        self._stores = {s.target: s for s in inside if isinstance(s, t.TypedStore)}
+        self._named: dict[t.Typed, t.Typed] = {}  # what variables were set to
+        divisions = sum(
+            isinstance(node, t.Operation) and node.operator in ("/", "sqrt")
+            for s in inside
+            for value in t.own_values(s)
+            for node in t.walk(value)
         )
-    for target, store in (otherwise.stored | then.stored).items():
-        values = (of.stored[target].value if target in of.stored else target for of in (then, otherwise))
-        arm.stored[target] = replace(store, value=_either(test, *values))
+        if divisions > _MOST_DIVISIONS:
+            raise _Unfit("there are many divisions or roots under conditions")
+        for target in self._stores:
+            if not is_speculable(target):
+                raise _Unfit(f"{target.array} is stored to under a condition at indices that are looked up")
+
+    def statements(self) -> list[t.TypedStatement]:
+        """What is done in its place."""
+        arm = _Arm()
+        self._join(self._whole, arm, {})
+        line, text = self._whole.line, self._whole.text
+        values = [t.TypedLocal(line, text, k, v) for k, v in arm.changed.items() if isinstance(k, t.Local)]
+        stores = [replace(self._stores[k], value=v) for k, v in arm.changed.items() if isinstance(k, t.Load)]
+        for number, store in enumerate(stores):
+            # What is stored first may be what a later value is made of.
+            if any(not _are_apart(load, before.target) for load in t.loads(store) for before in stores[:number]):
+                local = self._tests.value(store.value.dtype)
+                values.append(t.TypedLocal(store.line, store.text, local, store.value))
+                stores[number] = replace(store, value=local)
+        return [*arm.always, *values, *arm.added, *stores]
+
+    def _join(self, statement: t.TypedIf, arm: _Arm, before: _Changed) -> None:
+        """Both arms of a condition, as a part of the arm that it stands in. before: what that has changed so far."""
+        test = self._tests.new()
+        value = self._value(statement.test, before, arm)
+        arm.always.append(t.TypedLocal(statement.line, statement.text, test, value))
+        then, otherwise = (self._arm(block, before) for block in (statement.then, statement.otherwise))
+        arm.always += [*then.always, *otherwise.always]
+        for key in otherwise.changed | then.changed:
+            values = []
+            for side in (then, otherwise):
+                if key not in side.changed and key not in before and isinstance(key, t.Local):
+                    raise _Unfit("a variable is set in one arm alone")
+                values.append(side.changed.get(key, before.get(key, key)))
+            arm.changed[key] = self._either(test, *values)
+        for side, is_then in ((then, True), (otherwise, False)):
+            for added in side.added:
+                nothing = t.Literal(added.value.dtype, self._nothing(added))
+                values = [added.value, nothing] if is_then else [nothing, added.value]
+                arm.added.append(replace(added, value=t.Select(nothing.dtype, test, *values, speculable=True)))
+
+    def _arm(self, block: Sequence[t.TypedStatement], before: _Changed) -> _Arm:
+        arm, own = _Arm(), set[t.Local]()
+        for statement in block:
+            now = before | arm.changed
+            match statement:
+                case t.TypedLocal(local=local, value=value):
+                    self._name(arm, replace(statement, value=self._value(value, now, arm)))
+                case t.TypedVariable(local=local, value=None):
+                    own.add(local)
+                case t.TypedAssign(local=local, value=value):
+                    arm.changed[local] = self._value(value, now, arm)
+                case t.TypedStore(target=target, value=value):
+                    if value.dtype != target.dtype:
+                        raise _Unfit(f"what is stored to {target.array} under a condition is of another type")
+                    self._check_apart(target, now)
+                    arm.changed[target] = self._value(value, now, arm)
+                case t.TypedAccumulate(value=value) if not statement.position and not statement.payload:
+                    self._nothing(statement)
+                    arm.added.append(replace(statement, value=self._value(value, now, arm)))
+                case t.TypedIf():
+                    self._join(statement, arm, now)
+                    # Variables of this arm's own are nobody's besides.
+                    for local in own & arm.changed.keys():
+                        joined = t.TypedLocal(statement.line, statement.text, local, arm.changed.pop(local))
+                        self._name(arm, joined)
+                case _:
+                    raise _Unfit("there are loops inside, or iterations that end early")
+        return arm
+
+    def _name(self, arm: _Arm, statement: t.TypedLocal) -> None:
+        arm.always.append(statement)
+        self._named[statement.local] = statement.value
+
+    def _value(self, node: t.Typed, now: _Changed, arm: _Arm) -> t.Typed:
+        """An expression where an arm has changed so much; what it takes of that has a name from then on."""
+
+        def visit(node: t.Typed) -> t.Typed:
+            if isinstance(node, t.Load):
+                self._check_apart(node, now)
+            if not isinstance(node, t.Load | t.Local) or node not in now:
+                return t.mapped(node, visit)
+            if not isinstance(now[node], t.Local | t.Literal | t.Scalar | t.Index):
+                local = self._tests.value(node.dtype)
+                self._name(arm, t.TypedLocal(self._whole.line, self._whole.text, local, now[node]))
+                now[node] = arm.changed[node] = local
+            return now[node]
+
+        self._check(node)
+        return _freed(visit(node), self._exists)
+
+    def _check(self, node: t.Typed) -> None:
+        for part in t.walk(node):
+            if isinstance(part, t.Load) and part not in self._stores and not self._exists(part):
+                raise _Unfit(f"{part.array} is read under a condition, and may have no such element elsewhere")
+        if not is_speculable(_freed(node, lambda _: True), with_divisions=True):
+            raise _Unfit("what is computed under a condition may raise, or calls a function")
+
+    @staticmethod
+    def _check_apart(load: t.Load, changed: _Changed) -> None:
+        """That an element is none of those that have been changed under another index."""
+        if any(isinstance(key, t.Load) and key != load and not _are_apart(load, key) for key in changed):
+            raise _Unfit(f"{load.array} is stored to under a condition, and may be read there by another index")
+
+    def _either(self, test: t.Local, one: t.Typed, other: t.Typed) -> t.Typed:
+        """One value or the other; of two quotients, the quotient of dividends and divisors: dividing takes long."""
+        a, b = (self._named.get(value, value) for value in (one, other))
+        if isinstance(a, t.Operation) and isinstance(b, t.Operation) and _is_quotient(a) and _is_quotient(b):
+            pairs = list(zip(a.operands, b.operands, strict=True))
+            if a.dtype == b.dtype and all(x.dtype == y.dtype == a.dtype for x, y in pairs):
+                return replace(a, operands=tuple(self._either(test, x, y) for x, y in pairs))
+        if one.dtype == "bool":  # compilers have no vectors of them, but masks
+            negated = t.Operation("bool", "not", (test,))
+            return t.Operation(
+                "bool",
+                "|",
+                (t.Operation("bool", "&", (test, one)), t.Operation("bool", "&", (negated, other))),
+            )
+        return one if one == other else t.Select(one.dtype, test, one, other, speculable=True)
+
+    def _nothing(self, statement: t.TypedAccumulate) -> int | float:
+        """What leaves a reduction as it is."""
+        kind, dtype = self._accumulators[statement.name], statement.value.dtype
+        if kind.is_shared or kind.dtype != dtype or not dtype.startswith(("int", "float")):
+            raise _Unfit(f"{kind.name} is brought up to date under a condition")
+        if kind.operator == "+":
+            return 0
+        if kind.operator not in ("max", "min") or kind.term is None:
+            raise _Unfit(f"{kind.name} is brought up to date under a condition")
+        if dtype.startswith("float"):
+            return -np.inf if kind.operator == "max" else np.inf
+        ends = np.iinfo(dtype)
+        return int(ends.min if kind.operator == "max" else ends.max)
 
 
-def _arm(block: Sequence[t.TypedStatement], known: frozenset[t.Load], tests: _Tests) -> _Arm:
-    arm = _Arm()
-    for statement in block:
-        if any(
-            _depends(value, arm)
-            for value in t.own_values(statement)[: 1 if isinstance(statement, t.TypedStore) else None]
+def _freed(node: t.Typed, exists: Exists) -> t.Typed:
+    """An expression whose choices evaluate both sides, and whose ``and`` and ``or`` all operands, where that does no harm."""
+    node = t.mapped(node, lambda child: _freed(child, exists))
+    match node:
+        case t.Select(then=then, otherwise=otherwise, speculable=False):
+            return replace(node, speculable=all(_is_free(arm, exists) for arm in (then, otherwise)))
+        case t.Operation(operator="&&" | "||" as operator, operands=operands) if all(
+            o.dtype == "bool" and _is_free(o, exists) for o in operands
         ):
-            raise _Unfit
-        match statement:
-            case t.TypedLocal(value=value):
-                _check(value, known)
-                arm.always.append(statement)
-            case t.TypedVariable(value=None):
-                arm.always.append(statement)
-            case t.TypedAssign(local=local, value=value):
-                _check(value, known)
-                arm.assigned[local] = replace(statement, value=_quotient(value, arm.always))
-            case t.TypedStore(target=target, value=value) if target not in arm.stored and value.dtype == target.dtype:
-                _check(value, known)
-                arm.stored[target] = statement
-            case t.TypedIf():
-                if arm.stored.keys() & {store.target for store in _stores(statement)}:
-                    raise _Unfit
-                _do(statement, known, tests, arm)
-                # Variables of this arm's own are nobody's besides.
-                own = [s.local for s in arm.always if isinstance(s, t.TypedVariable)]
-                arm.always += [arm.assigned.pop(local) for local in own if local in arm.assigned]
-            case _:
-                raise _Unfit
-    return arm
+            return replace(node, operator=operator[0])
+    return node
 
 
-def _depends(value: t.Typed, arm: _Arm) -> bool:
-    """Whether a value is made of what the arm has changed."""
-    arrays = {target.array for target in arm.stored}
-    return any(
-        (isinstance(node, t.Load) and node.array in arrays) or (isinstance(node, t.Local) and node in arm.assigned)
-        for node in t.walk(value)
-    )
+def _is_free(node: t.Typed, exists: Exists) -> bool:
+    return is_speculable(node) and all(exists(part) for part in t.walk(node) if isinstance(part, t.Load))
 
 
-def _either(test: t.Local, one: t.Typed, other: t.Typed) -> t.Typed:
-    """One value or the other; of two quotients, the quotient of dividends and divisors: dividing takes long."""
-    if isinstance(one, t.Operation) and isinstance(other, t.Operation) and _is_quotient(one) and _is_quotient(other):
-        pairs = zip(one.operands, other.operands, strict=True)
-        if one.dtype == other.dtype and all(a.dtype == b.dtype == one.dtype for a, b in pairs):
-            operands = (_either(test, a, b) for a, b in zip(one.operands, other.operands, strict=True))
-            return replace(one, operands=tuple(operands))
-    return t.Select(one.dtype, test, one, other, speculable=True)
-
-
-def _quotient(value: t.Typed, before: Sequence[t.TypedStatement]) -> t.Typed:
-    """A value, as a quotient where it is the name of one."""
-    named = (s.value for s in before if isinstance(s, t.TypedLocal) and s.local == value)
-    return next((found for found in named if _is_quotient(found)), value)
+def _are_apart(one: t.Load, other: t.Load) -> bool:
+    """Whether two accesses are to different elements in every iteration."""
+    if one.array != other.array:
+        return True
+    for a, b in zip(one.subscripts, other.subscripts, strict=True):
+        if isinstance(a, t.AffineSubscript) and isinstance(b, t.AffineSubscript):
+            difference = a.affine + a.wrap - b.affine - b.wrap
+            if difference.constant and not difference.terms:
+                return True
+    return False
 
 
 def _is_quotient(node: t.Typed) -> bool:
     return isinstance(node, t.Operation) and node.operator == "/" and node.trap is None
-
-
-def _check(node: t.Typed, known: frozenset[t.Load]) -> None:
-    """known: elements that every iteration may look at."""
-    loads = (part for part in t.walk(node) if isinstance(part, t.Load))
-    if not is_speculable(node, with_divisions=True) or not all(load in known for load in loads):
-        raise _Unfit
-
-
-def _stores(statement: t.TypedStatement) -> Iterator[t.TypedStore]:
-    return (s for s in t.all_statements((statement,)) if isinstance(s, t.TypedStore))
 
 
 def _always_loaded(statements: Sequence[t.TypedStatement]) -> Iterator[t.Load]:
