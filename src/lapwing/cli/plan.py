@@ -95,7 +95,7 @@ def command(
         elif out_of_core:
             plan = spilled_plan(nest, decide, shapes)
         else:
-            plan = decide.limited(decide(nest.wishes()))
+            plan = decide.explained(decide.limited(decide(nest.wishes())))
     finally:
         progress.close()
     document = {**plan.to_json(), "causes": [vars(dependence) for dependence in plan.dependences]}
@@ -139,7 +139,8 @@ def _plan_program(
         region = region.for_arguments(values)
         bound = region.bind(values)
         decide = Decider.for_machine(bound, bound.analysis.dependences, ranks, machine, values, progress.say)
-        return replace(decide, measures=False)(region.wishes())  # of arrays there are only shapes
+        decide = replace(decide, measures=False)  # of arrays there are only shapes
+        return decide.explained(decide(region.wishes()))
 
     try:
         plan = program.plan(nest, arguments, ranks, planned)

@@ -20,3 +20,8 @@ def tile_source(bound: BoundNest, faces: Sequence[Face], form: InnerForm, stores
     transposed = CoalescedTileWriter if form.coalesced else TransposedTileWriter
     writer = transposed if form.transposed else TileWriter
     return writer(bound, faces, form).source()
+
+
+def reason_against_vectors(bound: BoundNest, form: InnerForm) -> str | None:
+    """Why a form with buffers calls the loop body lane by lane, as its generator decided; None where it has vectors."""
+    return (CoalescedTileWriter if form.coalesced else TransposedTileWriter)(bound, (), form).reason_against_vectors

@@ -11,12 +11,20 @@ from lapwing.affine.affine import Affine
 from lapwing.affine.scanning import LoopBounds
 from lapwing.codegen.body.expression import C_TYPES, stripped
 from lapwing.codegen.body.if_conversion import for_lanes
+from lapwing.codegen.body.if_conversion import reason_against as reason_against_branches
 from lapwing.codegen.body.names import PairNames
 from lapwing.codegen.body.text import Lines, mentions, plus
 from lapwing.codegen.extrema import Extrema
 from lapwing.codegen.tile_loops import IN_ORDER, TileWriter
 from lapwing.codegen.transposed import Buffers
-from lapwing.codegen.vector_bodies import Accumulator, computed_size, is_constant, is_row, of_one_size, vector_lanes
+from lapwing.codegen.vector_bodies import (
+    Accumulator,
+    computed_size,
+    is_constant,
+    is_row,
+    of_one_size,
+    reason_against_vectors,
+)
 from lapwing.codegen.vectors import Mask, Point, VectorSteps
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
@@ -45,25 +53,27 @@ class TransposedTileWriter(TileWriter):
         self.buffers = self.make_buffers(planes)
         self.printer.placed = self.buffers.elements()
         kept, in_vectors = self._kept_by_lanes(), self._bound_in_vectors()
-        lanes = vector_lanes(in_vectors, self.buffers, vector_bytes(), self._move, kept)
-        self.vectors = (
-            VectorSteps(in_vectors, self.buffers, self.names, self.pair_names(), lanes, self._move, kept, self._value)
-            if lanes
-            else None
+        self.reason_against_vectors = reason_against_branches(self.bound.body, self._exists) or reason_against_vectors(
+            in_vectors, self.buffers, vector_bytes(), self._move, kept
         )
+        self.vectors: VectorSteps | None = None
+        if self.reason_against_vectors is None:
+            width = vector_bytes() // computed_size(self.buffers)
+            self.vectors = VectorSteps(
+                in_vectors, self.buffers, self.names, self.pair_names(), width, self._move, kept, self._value
+            )
         self._body_in_vectors = in_vectors.body
         self._in_vectors = self._by_divider = False
 
+    def _exists(self, load: t.Load) -> bool:
+        """Whether vectors find an element whatever conditions say. Rows that are in no buffer are laid side by side for them."""
+        return load in self.buffers.places or is_row(self._move(load))
+
     def _bound_in_vectors(self) -> BoundNest:
-        """The nest with the loop body of vectors, for which rows that are in no buffer are laid side by side: so they exist, too."""
-
-        def exists(load: t.Load) -> bool:
-            return load in self.buffers.places or is_row(self._move(load))
-
+        """The nest with the loop body of vectors."""
         innermost = self.nest.space_loops[self.form.order[-1]]
-        body = for_lanes(self.bound.body, exists)
-        body = shortened(of_one_size(body, computed_size(self.buffers)), innermost.name, innermost.step)
-        return replace(self.bound, body=body)
+        body = of_one_size(for_lanes(self.bound.body, self._exists), computed_size(self.buffers))
+        return replace(self.bound, body=shortened(body, innermost.name, innermost.step))
 
     def body_statements(self) -> Sequence[t.TypedStatement]:
         return self._body_in_vectors.statements if self._in_vectors else super().body_statements()

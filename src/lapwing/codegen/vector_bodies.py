@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from lapwing.codegen.body.expression import C_TYPES, SUFFIXES, stripped
 from lapwing.codegen.body.names import Names
 from lapwing.codegen.transposed import Buffers
+from lapwing.loopnest.binding import powers
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.invariants import invariant_divisors, is_invariant, raises_alike
@@ -95,32 +96,57 @@ class Reciprocals:
         return f"__builtin_expect(!{self.quick} || {found}, 0)"
 
 
-def vector_lanes(
+def reason_against_vectors(
     bound: BoundNest, buffers: Buffers, vector_bytes: int, move: Move, accumulators: Sequence[Accumulator]
-) -> int:
-    """How many lanes a vector has; 0 where the loop body is not one for vectors."""
-    written = [plane.dtype for plane in buffers.planes if plane.written]
+) -> str | None:
+    """Why a loop body without branches is not computed in vectors; None where it is."""
     size, body = computed_size(buffers), bound.body
     if size not in WIDE or TRANSPOSED_LANES * size > _MOST_VECTORS * vector_bytes:
-        return 0
+        return "vectors of the processor are too short for its elements" if size in WIDE else "its elements are too small"
     narrowed = frozenset(
         load for load in loads_of(bound) if load not in buffers.places and _is_narrowed(load, size, move)
     )
-    sums = [a.dtype for a in body.accumulators if a.exact_sum]
-    fits = (
-        body.is_straight
-        and all(ITEMSIZES[dtype] == size and not _is_odd(dtype) for dtype in written)
+    for plane in buffers.planes:
+        if plane.dtype.startswith("complex"):
+            return f"{plane.array} holds complex numbers"
         # Compilers widen by more than twice element by element.
-        and all(2 * ITEMSIZES[plane.dtype] >= size for plane in buffers.planes)
-        and all(_is_uniform(value, size, narrowed) for value in _values(bound))
-        and all(_size(dtype) == size for dtype in (*sums, *(a.dtype for a in accumulators)))
-        and (size == 8 or not body.traps)
-        and all(
-            load in buffers.places or _size(load.dtype) == size or is_constant(load) or is_row(move(load))
-            for load in loads_of(bound)
-        )
-    )
-    return vector_bytes // size if fits else 0
+        is_other = ITEMSIZES[plane.dtype] != size or _is_odd(plane.dtype)
+        if is_other if plane.written else 2 * ITEMSIZES[plane.dtype] < size:
+            return f"{plane.array} has elements of another size ({plane.dtype}) than what else is computed"
+    for value in _values(bound):
+        if not _is_uniform(value, size, narrowed):
+            return _reason_against(value, size, narrowed)
+    sums = [a.dtype for a in body.accumulators if a.exact_sum]
+    if any(_size(dtype) != size for dtype in (*sums, *(a.dtype for a in accumulators))):
+        return "a reduction has another size than what else is computed"
+    if size != 8 and body.traps:
+        return "iterations may raise"
+    for load in loads_of(bound):
+        is_kept = load in buffers.places or _size(load.dtype) == size or is_constant(load) or is_row(move(load))
+        if not is_kept:
+            return f"elements of {load.array} are collected one by one, and are of another size than what else is computed"
+    return None
+
+
+def _reason_against(node: t.Typed, size: int, narrowed: frozenset[t.Load]) -> str:
+    """What in an expression is not for vectors: the innermost part that is not."""
+    for child in t.children(node):
+        if not _is_uniform(child, size, narrowed):
+            return _reason_against(child, size, narrowed)
+    match node:
+        case t.Load(array=array, subscripts=subscripts) if any(isinstance(s, t.LookupSubscript) for s in subscripts):
+            return f"elements of {array} are looked up, by indices of another size than what else is computed"
+        case t.Load(array=array, dtype=dtype):
+            return f"{array} has elements of another size ({dtype}) than what else is computed"
+        case t.Convert(trap=trap) | t.Operation(trap=trap) if trap is not None:
+            return "iterations may raise"
+        case t.Operation(operator=operator) if powers.is_power(node):
+            return "there is a power, of which the last bit is looked at"
+        case t.Operation(operator=operator) if t.is_numpy_loop(node) or operator.startswith("math."):
+            return f"{operator} is a function of a library"
+        case t.Operation(operator=operator) if operator not in _OPERATORS:
+            return f"there are no vectors for {operator}"
+    return f"values of several sizes are computed with ({node.dtype} and such of {8 * size} bits)"
 
 
 def computed_size(buffers: Buffers) -> int:

@@ -1,18 +1,41 @@
-"""What of a nest's text costs much time and could be written otherwise: notes for its author."""
+"""What of a nest's text costs much time and could be written otherwise, and what keeps its tile from faster forms: notes for its
+author."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from lapwing.codegen.tile import reason_against_vectors
 from lapwing.loopnest.binding import powers
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.promotion import PARTS
+from lapwing.loopnest.dependences import Dependence
+from lapwing.tiling.inner import legal_forms
+from lapwing.tiling.transposed import reason_against
 
 
 def notes(bound: BoundNest) -> tuple[str, ...]:
     """A line each, with file and line."""
     return tuple(dict.fromkeys((*_of_powers(bound), *_of_complex_powers(bound))))
+
+
+def notes_of_lanes(bound: BoundNest, dependences: Sequence[Dependence]) -> tuple[str, ...]:
+    """Why a chained innermost loop has no buffers or no vectors; takes some milliseconds.
+
+    bound, dependences: in the coordinates that are cut into tiles.
+    """
+    forms = legal_forms(bound, dependences)
+    if not any(form.lanes > 1 for form in forms):
+        return ()
+    transposed = [form for form in forms if form.transposed]
+    where = bound.nest.where(bound.nest.line)
+    if not transposed:
+        reason = reason_against(bound, forms[0].order)
+        return () if reason is None else (f"{where}: rows are not copied into buffers: {reason}",)
+    # Where one of them has vectors, that is the one to take.
+    reasons = [reason_against_vectors(bound, form) for form in transposed]
+    return () if None in reasons else (f"{where}: lanes in buffers are computed one by one: {reasons[0]}",)
 
 
 def _of_powers(bound: BoundNest) -> Iterator[str]:

@@ -20,33 +20,33 @@
 LW_INLINE void relaxed_point(const lw_tile *tile, double *restrict u, int64_t u_s0, double *restrict q, int64_t q_s0,
         int64_t q_s1, int64_t q_shape2, double *best, int64_t *best_at_i, int64_t *best_at_j, int64_t *row,
         int64_t *column, int64_t i, int64_t j) {
-    if (u[i * u_s0 + j] == 0.0) {
-        return;
-    }
-    const int32_t change = 0;
-    double change_2 = lw_double_i32(change);
-    const int64_t c_end = q_shape2;
-    for (int64_t c = INT64_C(0); c < c_end; ++c) {
-        const double q_new = 0.5 * (q[(i - 1) * q_s0 + j * q_s1 + c] + q[i * q_s0 + (j - 1) * q_s1 + lw_wrap((c
-                - INT64_C(1)), tile->arrays[1].shape[2])]);
-        q[i * q_s0 + j * q_s1 + c] = q_new;
-        if (q_new > 1.0) {
-            break;
+    if (!(u[i * u_s0 + j] == 0.0)) {
+        const int32_t change = 0;
+        double change_2 = lw_double_i32(change);
+        const int64_t c_end = q_shape2;
+        for (int64_t c = INT64_C(0); c < c_end; ++c) {
+            const double q_new = 0.5 * (q[(i - 1) * q_s0 + j * q_s1 + c] + q[i * q_s0 + (j - 1) * q_s1 + lw_wrap((c
+                    - INT64_C(1)), tile->arrays[1].shape[2])]);
+            q[i * q_s0 + j * q_s1 + c] = q_new;
+            if (q_new > 1.0) {
+                break;
+            }
+            const double change_3 = change_2 + q[i * q_s0 + j * q_s1 + c];
+            change_2 = change_3;
         }
-        const double change_3 = change_2 + q[i * q_s0 + j * q_s1 + c];
-        change_2 = change_3;
-    }
-    const double u_new = u[i * u_s0 + j] + (0.25 * u[(i - 1) * u_s0 + j - 1]);
-    u[i * u_s0 + j] = u_new;
-    u[i * u_s0 + j] = u_new + (0.25 * u[i * u_s0 + j - 1]);
-    {
-        const double best_here = change_2;
-        if (best_here > *best || (best_here == *best && (i < *best_at_i || (i == *best_at_i && (j < *best_at_j))))) {
-            *best = best_here;
-            *best_at_i = i;
-            *best_at_j = j;
-            *row = i;
-            *column = j;
+        const double u_new = u[i * u_s0 + j] + (0.25 * u[(i - 1) * u_s0 + j - 1]);
+        u[i * u_s0 + j] = u_new;
+        u[i * u_s0 + j] = u_new + (0.25 * u[i * u_s0 + j - 1]);
+        {
+            const double best_here = change_2;
+            if (best_here > *best || (best_here == *best && (i < *best_at_i || (i == *best_at_i && (j
+                    < *best_at_j))))) {
+                *best = best_here;
+                *best_at_i = i;
+                *best_at_j = j;
+                *row = i;
+                *column = j;
+            }
         }
     }
 }

@@ -26,6 +26,7 @@ from lapwing.planner.costs import Placement
 from lapwing.planner.cuts import Cut
 from lapwing.planner.explain import chosen, reasons
 from lapwing.planner.inner import InnerChoice, choice_by_measurement, choice_by_rule, choice_where_crowded
+from lapwing.planner.notes import notes_of_lanes
 from lapwing.planner.optimise import (
     Candidate,
     Problem,
@@ -286,6 +287,12 @@ class Decider:
         joined = min(form.sweeps, sweeps_to_join(bound)) if plan.ranks == 1 else plan.joined
         measured = dict(plan.inner.measured).get(form, plan.tile_seconds)
         return replace(plan, limit=limit_of(bound, form, core, plan.partition.widest, joined, measured))
+
+    def explained(self, plan: Plan) -> Plan:
+        """The plan with notes on what keeps its tile from faster forms."""
+        if plan.steps == 0 or self.bound.nest.is_sequential:
+            return plan
+        return replace(plan, notes=(*plan.notes, *notes_of_lanes(*self._tiled)))
 
     def _by_rules(self, wishes: Wishes, partition: Partition | None) -> Plan:
         plan = make_plan(self.bound, self.dependences, self.ranks, wishes, partition)

@@ -91,7 +91,7 @@ class _Lowering(ExpressionLowering):
         self.is_reached = True  # whether control comes to where we are
 
     def body(self) -> t.TypedBody:
-        statements = self._block(self.nest.body)
+        statements = list(t.without_early_ends(tuple(self._block(self.nest.body))))
         if self.nest.is_sequential:
             for name in self.nest.returns:
                 with self.refusals.recovering():

@@ -396,6 +396,47 @@ def with_values(statement: TypedStatement, of: Callable[[Typed], Typed]) -> Type
     return statement
 
 
+def without_early_ends(statements: tuple[TypedStatement, ...]) -> tuple[TypedStatement, ...]:
+    """The statements of an iteration, with what follows a condition that may end it in the arm that does not. As they are where
+    both arms may go on, and may end."""
+    for place, statement in enumerate(statements):
+        if not (isinstance(statement, TypedIf) and _may_end(statement)):
+            continue
+        then, otherwise, later = statement.then, statement.otherwise, statements[place + 1 :]
+        if _ends(then):
+            otherwise = (*otherwise, *later)
+        elif _ends(otherwise):
+            then = (*then, *later)
+        elif later:
+            return statements
+        then, otherwise = (_without_jump(without_early_ends(arm)) for arm in (then, otherwise))
+        if not then:
+            negated = Operation("bool", "not", (statement.test,))
+            statement, then, otherwise = replace(statement, test=negated), otherwise, ()
+        return (*statements[:place], replace(statement, then=then, otherwise=otherwise))
+    return statements
+
+
+def _may_end(statement: TypedStatement) -> bool:
+    """Whether an iteration may end in a condition."""
+    if isinstance(statement, TypedIf):
+        return any(map(_may_end, (*statement.then, *statement.otherwise)))
+    return isinstance(statement, TypedJump) and statement.kind == "return"
+
+
+def _ends(statements: tuple[TypedStatement, ...]) -> bool:
+    """Whether control never comes to what follows."""
+    last = statements[-1] if statements else None
+    if isinstance(last, TypedIf):
+        return _ends(last.then) and _ends(last.otherwise)
+    return isinstance(last, TypedJump) and last.kind == "return"
+
+
+def _without_jump(statements: tuple[TypedStatement, ...]) -> tuple[TypedStatement, ...]:
+    """Without the jump at the end of an iteration's last statements, which says nothing there."""
+    return statements[:-1] if statements and isinstance(statements[-1], TypedJump) else statements
+
+
 def all_statements(statements: Iterable[TypedStatement]) -> Iterator[TypedStatement]:
     """Every statement, those inside others after them, in textual order."""
     for statement in statements:
