@@ -202,7 +202,9 @@ class CoalescedTileWriter(TransposedTileWriter):
         super().__init__(bound, faces, form)
         if not self._lanes_compute_along(self.pair_names()):
             self.vectors = None
-            self.reason_against_vectors = self.reason_against_vectors or "rows end where others go on, and lanes there touch memory"
+            self.reason_against_vectors = (
+                self.reason_against_vectors or "rows end where others go on, and lanes there touch memory"
+            )
 
     def make_buffers(self, planes: Planes) -> CoalescedBuffers:
         return CoalescedBuffers(planes, self.names, self.pair_names(), self._plane_stride, self._plane_ends)

@@ -102,7 +102,9 @@ def reason_against_vectors(
     """Why a loop body without branches is not computed in vectors; None where it is."""
     size, body = computed_size(buffers), bound.body
     if size not in WIDE or TRANSPOSED_LANES * size > _MOST_VECTORS * vector_bytes:
-        return "vectors of the processor are too short for its elements" if size in WIDE else "its elements are too small"
+        return (
+            "vectors of the processor are too short for its elements" if size in WIDE else "its elements are too small"
+        )
     narrowed = frozenset(
         load for load in loads_of(bound) if load not in buffers.places and _is_narrowed(load, size, move)
     )
@@ -124,7 +126,9 @@ def reason_against_vectors(
     for load in loads_of(bound):
         is_kept = load in buffers.places or _size(load.dtype) == size or is_constant(load) or is_row(move(load))
         if not is_kept:
-            return f"elements of {load.array} are collected one by one, and are of another size than what else is computed"
+            return (
+                f"elements of {load.array} are collected one by one, and are of another size than what else is computed"
+            )
     return None
 
 
@@ -162,6 +166,15 @@ def of_one_size(body: t.TypedBody, size: int) -> t.TypedBody:
     dtype, wide = WIDE[size], dict[t.Typed, t.Local]()
 
     def converted(node: t.Typed) -> t.Typed:
+        match node:
+            # Of what wraps, the lower half is made of the lower halves of operands.
+            case t.Convert(
+                dtype="int32",
+                trap=None,
+                operand=t.Operation("int64", "+" | "-" | "*" | "unary -" as operator, operands, None),
+            ) if size == 4:
+                narrow = (converted(t.Convert("int32", operand)) for operand in operands)
+                return t.Operation("int32", operator, tuple(narrow))
         if isinstance(node, t.Convert) and node.trap is None and node.dtype == dtype:
             found = _widened(node.operand, dtype, wide)
             if found is not None and node.operand.dtype != "bool":
@@ -273,6 +286,12 @@ def _is_uniform(node: t.Typed, size: int, narrowed: frozenset[t.Load]) -> bool:
             o in narrowed for o in operands
         ):
             return True
+        case t.Operation(operator="==" | "!=" | "<" | "<=" | ">" | ">=", operands=operands) if all(
+            map(_is_of_indices, operands)
+        ):
+            return True
+        case t.Convert(dtype=dtype, operand=operand, trap=None) if _is_of_indices(operand):
+            return dtype == WIDE[size]
         case t.Convert(dtype=dtype, operand=operand, trap=None):
             return is_wide(operand) and _size(dtype) == size and _is_uniform(operand, size, narrowed)
         case t.Operation(dtype=dtype, operator=operator, operands=operands):
@@ -283,3 +302,17 @@ def _is_uniform(node: t.Typed, size: int, narrowed: frozenset[t.Load]) -> bool:
         case _:
             return False
     return fits and all(_is_uniform(child, size, narrowed) for child in t.children(node))
+
+
+def _is_of_indices(node: t.Typed) -> bool:
+    """Whether an integer is known from where the iteration is: indices are wide in every loop, and compared or made narrow."""
+    if not node.dtype.startswith("int"):
+        return False
+    match node:
+        case _ if is_invariant(node):
+            return not any(map(t.may_raise, t.walk(node)))
+        case t.Index() | t.AffineValue():
+            return True
+        case t.Operation(operator="+" | "-" | "*" | "unary -", operands=operands, trap=None):
+            return all(map(_is_of_indices, operands))
+    return False

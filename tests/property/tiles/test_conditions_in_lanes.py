@@ -27,8 +27,9 @@ from lapwing.tiling.inner import legal_forms
 SPECIAL = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 5e-324, 1e-310, 1e300])
 # Of what every iteration finds, and of what only some do.
 TESTS = (
-    "a[i - 2] == b[j - 2]|u[i - 1, j] > u[i, j - 1]|v[i, j] <= u[i - 1, j - 1]|i > j|j > 5 and a[i - 2] == b[j - 3]|"
-    "i > 4 and u[i - 2, j] > v[i, j] and a[i - 1] != b[j - 2]|v[i, j] != v[i, j]|p > v[i - 1, j]|u[i, j] < v[i, j - 1] or p < 3"
+    "a[i - 2] == b[j - 2]|u[i - 1, j] > u[i, j - 1]|v[i, j] <= u[i - 1, j - 1]|i > j|j > 5 and a[i - 2] == b[j - 3]|i == 2|"
+    "j + 1 < 2 * i - 3|i > 4 and u[i - 2, j] > v[i, j] and a[i - 1] != b[j - 2]|v[i, j] != v[i, j]|p > v[i - 1, j]|"
+    "u[i, j] < v[i, j - 1] or p < 3"
 ).split("|")
 VALUES = (
     "u[i - 1, j]|u[i, j - 1] + v[i, j]|u[i - 1, j - 1] - 1|v[i - 1, j]|max(u[i - 1, j], v[i, j - 1])|p|p + v[i, j]|u[i, j]|"
@@ -41,7 +42,8 @@ TYPES = ("float64", "float32", "int64", "int32")
 def nests(draw: st.DrawFn) -> str:
     head = ["import lapwing as lw", "@lw.nest", "def nest(u, v, a, b):", "    count = 0"]
     loops = ["    for i in range(2, u.shape[0]):", "        for j in range(2, u.shape[1]):"]
-    body = [f"p = {draw(st.sampled_from([value for value in VALUES if 'p' not in value]))}"]
+    body = draw(st.sampled_from([[], ["if i + j < 9:", "    v[i, j] = i", "    continue"]]))
+    body += [f"p = {draw(st.sampled_from([value for value in VALUES if 'p' not in value]))}"]
     for _ in range(draw(st.integers(1, 2))):
         body += draw(condition(2))
     if draw(st.booleans()):
@@ -69,6 +71,10 @@ def arm(draw: st.DrawFn, depth: int) -> list[str]:
             lines += draw(condition(depth - 1))
         elif kind == 2:
             lines.append("count += 1")
+        elif kind == 3:
+            lines.append(
+                f"{draw(st.sampled_from(['u[i, j]', 'v[i, j]']))} = {draw(st.sampled_from(['0', 'i - 2 * j', 'j']))}"
+            )
         else:
             lines.append(f"{draw(st.sampled_from(['u[i, j]', 'v[i, j]', 'p', 'p']))} = {draw(st.sampled_from(VALUES))}")
     return [f"    {line}" for line in lines]

@@ -110,8 +110,8 @@ _Changed = dict[t.Local | t.Load, t.Typed]
 
 @dataclass
 class _Arm:
-    """What an arm does: ``always``, to be done in any case; ``changed``, what variables and elements are at its end; ``added``, what it
-    adds to reductions."""
+    """What an arm does: ``always``, to be done in any case; ``changed``, what variables and elements are at its end; ``added``,
+    what it adds to reductions."""
 
     always: list[t.TypedStatement] = field(default_factory=list)
     changed: _Changed = field(default_factory=dict)
