@@ -53,6 +53,62 @@ def quotients(u, v):
 
 
 @lw.nest
+def crossed(u, v):
+    """Each value is made of what the other array holds before; which of both is stored to first differs between the arms."""
+    for i in range(u.shape[0]):
+        for j in range(u.shape[1]):
+            if v[i, j] > 0.5:
+                v[i, j] = u[i, j] * 2.0
+                u[i, j] = 3.0
+            else:
+                u[i, j] = v[i, j] - u[i, j]
+
+
+@lw.nest
+def again(u, v):
+    """What an arm has changed is looked at after, under another condition and outside of it."""
+    for i in range(u.shape[0]):
+        for j in range(u.shape[1]):
+            p = u[i, j]
+            if v[i, j] > 0.25:
+                u[i, j] = v[i, j] + 1.0
+                p = u[i, j] * 2.0
+                if p > 3.0:
+                    u[i, j] = u[i, j] - p
+                    v[i, j] = u[i, j]
+                else:
+                    p = v[i, j]
+            v[i, j] = v[i, j] + p
+
+
+@lw.nest
+def counted(u, v):
+    count = 0
+    for i in range(u.shape[0]):
+        for j in range(u.shape[1]):
+            if v[i, j] > 0.5:
+                count += 1
+                if u[i, j] > 0.5:
+                    count += 2
+            else:
+                u[i, j] = 0.0
+                count -= 1
+    return count
+
+
+@lw.nest
+def ended(u, v):
+    for i in range(u.shape[0]):
+        for j in range(u.shape[1]):
+            if v[i, j] > 0.75:
+                continue
+            if v[i, j] > 0.25:
+                u[i, j] = v[i, j]
+                continue
+            v[i, j] = 0.5 * u[i, j]
+
+
+@lw.nest
 def raising(u, v):
     for i in range(u.shape[0]):
         for j in range(u.shape[1]):
@@ -92,14 +148,17 @@ def plain_text(nest: lw.Nest, *arrays: Any) -> str:
         (guarded, floats, True),
         (two_targets, floats, False),
         (quotients, floats, False),
+        (crossed, floats, False),
+        (again, floats, False),
+        (counted, floats, False),
+        (ended, floats, False),
         (chained, floats, True),
     ],
 )
 def test_only_stores_that_may_always_be_done_lose_their_branch(nest: lw.Nest, made: Any, branches: bool) -> None:
     assert (" if (" in plain_text(nest, *made())) is branches
     mine, right = made(), made()
-    nest(*mine)
-    nest.python(*right)
+    assert nest(*mine) == nest.python(*right)
     assert all(a.tobytes() == b.tobytes() for a, b in zip(mine, right, strict=True))
 
 

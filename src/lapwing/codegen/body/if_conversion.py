@@ -64,16 +64,27 @@ def reason_against(body: t.TypedBody, exists: Exists) -> str | None:
 
 def _converted_all(body: t.TypedBody, exists: Exists) -> tuple[list[t.TypedStatement], str | None]:
     """The statements without the conditions that can be values, and why the first other one cannot."""
-    kinds = {a.name: a for a in body.accumulators}
+    return _converted(body.statements, exists, _Tests(), {a.name: a for a in body.accumulators})
+
+
+def _converted(
+    statements: Sequence[t.TypedStatement], exists: Exists, tests: _Tests, accumulators: Mapping[str, t.Accumulator]
+) -> tuple[list[t.TypedStatement], str | None]:
     found: list[t.TypedStatement] = []
-    reason, joined, tests = None, set[t.Local](), _Tests()
-    for statement in body.statements:
+    reason, joined = None, set[t.Local]()
+    for statement in statements:
         if isinstance(statement, t.TypedIf):
+            given = replace(tests)
             try:
-                done = _Converter(statement, exists, tests, kinds).statements()
+                done = _Converter(statement, exists, tests, accumulators).statements()
             except _Unfit as unfit:
                 reason = reason or str(unfit)
-                found.append(statement)
+                tests.count, tests.values = given.count, given.values
+                arms = (
+                    _converted(arm, exists, tests, accumulators)[0] for arm in (statement.then, statement.otherwise)
+                )
+                then, otherwise = map(tuple, arms)
+                found.append(replace(statement, then=then, otherwise=otherwise))
                 continue
             joined |= {s.local for s in done if isinstance(s, t.TypedLocal)}
             found += done
@@ -172,8 +183,8 @@ class _Converter:
         for side, is_then in ((then, True), (otherwise, False)):
             for added in side.added:
                 nothing = t.Literal(added.value.dtype, self._nothing(added))
-                values = [added.value, nothing] if is_then else [nothing, added.value]
-                arm.added.append(replace(added, value=t.Select(nothing.dtype, test, *values, speculable=True)))
+                one, other = (added.value, nothing) if is_then else (nothing, added.value)
+                arm.added.append(replace(added, value=t.Select(nothing.dtype, test, one, other, speculable=True)))
 
     def _arm(self, block: Sequence[t.TypedStatement], before: _Changed) -> _Arm:
         arm, own = _Arm(), set[t.Local]()
