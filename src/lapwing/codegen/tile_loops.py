@@ -47,7 +47,7 @@ class TileWriter(FaceWriter):
         innermost = bound.nest.space_loops[form.order[-1]]
         body = shortened(bound.body, innermost.name, innermost.step)
         if form.lanes == 1 and form.independent:
-            body = without_branches(body)
+            body = without_branches(bound, body)
         super().__init__(replace(bound, body=body), faces)
         self.form, self.lanes = form, form.lanes
         self._row_names = self._name_row_invariants() if form.lanes == 1 and bound.skew is None else []

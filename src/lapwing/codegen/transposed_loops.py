@@ -46,14 +46,14 @@ class TransposedTileWriter(TileWriter):
         planes = planes_of(bound, form.order, form.coalesced)
         assert planes is not None, "the form is not legal"
         # What lies in a buffer exists whatever conditions say.
-        super().__init__(replace(bound, body=for_lanes(bound.body, planes.places.__contains__)), faces, form)
+        super().__init__(replace(bound, body=for_lanes(bound, planes.places.__contains__)), faces, form)
         planes = planes_of(self.bound, form.order, form.coalesced)
         assert planes is not None
         self.extrema = Extrema(self, self.pair_names())
         self.buffers = self.make_buffers(planes)
         self.printer.placed = self.buffers.elements()
         kept, in_vectors = self._kept_by_lanes(), self._bound_in_vectors()
-        self.reason_against_vectors = reason_against_branches(self.bound.body, self._exists) or reason_against_vectors(
+        self.reason_against_vectors = reason_against_branches(self.bound, self._exists) or reason_against_vectors(
             in_vectors, self.buffers, vector_bytes(), self._move, kept
         )
         self.vectors: VectorSteps | None = None
@@ -72,7 +72,7 @@ class TransposedTileWriter(TileWriter):
     def _bound_in_vectors(self) -> BoundNest:
         """The nest with the loop body of vectors."""
         innermost = self.nest.space_loops[self.form.order[-1]]
-        body = of_one_size(for_lanes(self.bound.body, self._exists), computed_size(self.buffers))
+        body = of_one_size(for_lanes(self.bound, self._exists), computed_size(self.buffers))
         return replace(self.bound, body=shortened(body, innermost.name, innermost.step))
 
     def body_statements(self) -> Sequence[t.TypedStatement]:

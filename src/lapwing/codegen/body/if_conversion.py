@@ -25,7 +25,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from lapwing.loopnest.binding import typed as t
+from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.effects import is_speculable
+from lapwing.loopnest.guards import occurrences
 
 _MOST_DIVISIONS = 6  # that are computed whatever conditions say
 
@@ -33,33 +35,42 @@ _MOST_DIVISIONS = 6  # that are computed whatever conditions say
 Exists = Callable[[t.Load], bool]
 
 
-def without_branches(body: t.TypedBody) -> t.TypedBody:
-    """The body with conditional statements as values where these may always be computed."""
-    known = frozenset(_always_loaded(body.statements))
-    statements, _ = _converted_all(body, known.__contains__)
+def without_branches(bound: BoundNest, body: t.TypedBody) -> t.TypedBody:
+    """The body with conditional statements as values where these may always be computed. bound: its nest."""
+    statements, _ = _converted_all(body, _known(bound, body))
     return replace(body, statements=tuple(statements))
 
 
-def for_lanes(body: t.TypedBody, exists: Exists) -> t.TypedBody:
-    """The body without branches for the lanes of a step, if none has to stay; else as it is.
+def for_lanes(bound: BoundNest, exists: Exists) -> t.TypedBody:
+    """The body of a nest without branches for the lanes of a step, if none has to stay; else as it is.
 
-    exists: which elements have a place of their own in every iteration, beside those that every iteration touches.
+    exists: which elements have a place of their own in every iteration, beside those that are in their arrays anyway.
     """
-    known = frozenset(_always_loaded(body.statements))
-
-    def is_there(load: t.Load) -> bool:
-        return load in known or exists(load)
-
+    body, is_there = bound.body, _known(bound, bound.body, exists)
     statements, reason = _converted_all(body, is_there)
     if reason is not None:
         return body
     return replace(body, statements=tuple(t.with_values(s, lambda value: _freed(value, is_there)) for s in statements))
 
 
-def reason_against(body: t.TypedBody, exists: Exists) -> str | None:
+def reason_against(bound: BoundNest, exists: Exists) -> str | None:
     """Why ``for_lanes`` leaves branches; None where it does not."""
-    known = frozenset(_always_loaded(body.statements))
-    return _converted_all(body, lambda load: load in known or exists(load))[1]
+    return _converted_all(bound.body, _known(bound, bound.body, exists))[1]
+
+
+def _known(bound: BoundNest, body: t.TypedBody, exists: Exists = lambda _: False) -> Exists:
+    """Which elements exist in every iteration: those that every one touches, and those whose indices are inside of their arrays
+    although no condition on indices stands around them, as was checked."""
+    touched = frozenset(_always_loaded(body.statements))
+    unguarded = {(o.access.array, o.access.affine) for o in occurrences(bound.nest) if not (o.guards or o.loops)}
+
+    def is_known(load: t.Load) -> bool:
+        if load in touched or exists(load):
+            return True
+        affine = tuple(s.affine if isinstance(s, t.AffineSubscript) and not s.wrap else None for s in load.subscripts)
+        return None not in affine and (load.array, affine) in unguarded
+
+    return is_known
 
 
 def _converted_all(body: t.TypedBody, exists: Exists) -> tuple[list[t.TypedStatement], str | None]:
