@@ -25,7 +25,8 @@ WIDE = {4: "int32", 8: "int64"}
 _OPERATORS = frozenset(
     """
     + - * / & | ^ < <= > >= == != && || not truth min max abs sqrt numpy.maximum numpy.minimum numpy.fmax numpy.fmin numpy.where
-    numpy.sqrt numpy.fabs numpy.absolute
+    numpy.sqrt numpy.fabs numpy.absolute numpy.square numpy.clip numpy.sign numpy.floor numpy.ceil numpy.trunc numpy.rint
+    numpy.copysign isnan isinf isfinite
     """.split()
 ) | {"unary -", "unary ~"}
 

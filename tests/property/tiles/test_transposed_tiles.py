@@ -287,6 +287,19 @@ def of_roots(u, f, sweeps):
 
 
 @lw.nest
+def of_functions(u, f, sweeps):
+    """Functions that are a few operations of the processor."""
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                p = np.clip(np.square(f[i, j]) - 0.5 * u[i - 1, j], -2.0, 2.0) + np.copysign(0.5, u[i, j - 1])
+                if np.isnan(p) or not np.isfinite(u[i, j - 1]):
+                    u[i, j] = np.sign(f[i, j]) + np.floor(f[i - 1, j]) - np.rint(f[i, j - 1])
+                else:
+                    u[i, j] = p + np.ceil(u[i, j + 1]) - np.trunc(u[i + 1, j]) * 0.25
+
+
+@lw.nest
 def looked_up(u, f, table):
     for i in range(1, u.shape[0]):
         for j in range(1, u.shape[1]):
@@ -345,6 +358,7 @@ NESTS: dict[str, tuple[lw.Nest, dict[str, str]]] = {
     "in_space_bordered": (in_space_bordered, {"u": "float64", "f": "float64"}),
     "in_space_counted": (in_space_counted, {"u": "int32", "a": "plane"}),
     "of_roots": (of_roots, floats("u", "f")),
+    "of_functions": (of_functions, floats("u", "f")),
     "looked_up": (looked_up, {"u": "int64", "f": "plane", "table": "table"}),
     "driven": (driven, {"u": "float64", "f": "levels"}),
     "in_space_driven": (in_space_driven, {"u": "int64", "f": "whole levels", "b": "bool"}),

@@ -10,8 +10,9 @@ from lapwing.loopnest.binding import typed as t
 
 _CHEAP = frozenset(
     """
-    + - * & | ^ < <= > >= == != not truth wrap min max abs isnan isinf isfinite numpy.maximum numpy.minimum numpy.fmax numpy.fmin
-    numpy.where numpy.clip numpy.sign numpy.square real imag conjugate complex
+    + - * & | ^ < <= > >= == != not truth wrap min max abs isnan isinf isfinite real imag conjugate complex
+    numpy.maximum numpy.minimum numpy.fmax numpy.fmin numpy.where numpy.clip numpy.sign numpy.square numpy.fabs numpy.floor
+    numpy.ceil numpy.trunc numpy.rint numpy.copysign
     """.split()
 ) | {"unary -", "unary ~"}
 
