@@ -189,13 +189,17 @@ def of_one_size(body: t.TypedBody, size: int) -> t.TypedBody:
         if isinstance(statement, t.TypedLocal) and 0 < _size(statement.local.dtype) < size:
             value = _widened(statement.value, dtype, wide)
             if value is not None and statement.local.dtype != "bool":
-                wide[statement.local] = replace(statement.local, dtype=dtype)
+                wide[statement.local] = replace(statement.local, dtype=dtype, name=f"{statement.local.name} wide")
                 found.append(replace(statement, local=wide[statement.local], value=value))
-    used = {node for s in found for value in t.own_values(s) for node in t.walk(value)}
-    return replace(
-        body,
-        statements=tuple(s for s in found if not isinstance(s, t.TypedLocal) or s.local not in wide or s.local in used),
-    )
+    kept: list[t.TypedStatement] = []
+    used: set[t.Typed] = set()
+    for statement in reversed(found):
+        if isinstance(statement, t.TypedLocal) and statement.local in wide and statement.local not in used:
+            continue
+        values = (value for inner in t.all_statements((statement,)) for value in t.own_values(inner))
+        used |= {node for value in values for node in t.walk(value) if isinstance(node, t.Local)}
+        kept.append(statement)
+    return replace(body, statements=tuple(reversed(kept)))
 
 
 def _widened(node: t.Typed, dtype: str, wide: Mapping[t.Typed, t.Local]) -> t.Typed | None:

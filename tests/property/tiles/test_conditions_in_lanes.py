@@ -33,7 +33,8 @@ TESTS = (
 ).split("|")
 VALUES = (
     "u[i - 1, j]|u[i, j - 1] + v[i, j]|u[i - 1, j - 1] - 1|v[i - 1, j]|max(u[i - 1, j], v[i, j - 1])|p|p + v[i, j]|u[i, j]|"
-    "v[i, j]|min(v[i, j - 1], u[i - 2, j - 2])|abs(u[i, j - 2])|u[i - 1, j] if a[i - 2] == b[j - 2] else v[i, j]"
+    "v[i, j]|u[i - 1, j - 1] + q|v[i, j] - q|min(v[i, j - 1], u[i - 2, j - 2])|abs(u[i, j - 2])|"
+    "u[i - 1, j] if a[i - 2] == b[j - 2] else v[i, j]"
 ).split("|")
 TYPES = ("float64", "float32", "int64", "int32")
 
@@ -43,7 +44,7 @@ def nests(draw: st.DrawFn) -> str:
     head = ["import lapwing as lw", "@lw.nest", "def nest(u, v, a, b):", "    count = 0"]
     loops = ["    for i in range(2, u.shape[0]):", "        for j in range(2, u.shape[1]):"]
     body = draw(st.sampled_from([[], ["if i + j < 9:", "    v[i, j] = i", "    continue"]]))
-    body += [f"p = {draw(st.sampled_from([value for value in VALUES if 'p' not in value]))}"]
+    body += ["q = 2", f"p = {draw(st.sampled_from([value for value in VALUES if 'p' not in value]))}"]
     for _ in range(draw(st.integers(1, 2))):
         body += draw(condition(2))
     if draw(st.booleans()):
@@ -71,6 +72,8 @@ def arm(draw: st.DrawFn, depth: int) -> list[str]:
             lines += draw(condition(depth - 1))
         elif kind == 2:
             lines.append("count += 1")
+        elif kind == 4:
+            lines.append(f"q = {draw(st.sampled_from(['0', '1', 'int(a[i - 2] != b[j - 2])']))}")
         elif kind == 3:
             lines.append(
                 f"{draw(st.sampled_from(['u[i, j]', 'v[i, j]']))} = {draw(st.sampled_from(['0', 'i - 2 * j', 'j']))}"
