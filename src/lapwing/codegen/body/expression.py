@@ -336,6 +336,8 @@ def literal(dtype: str, value: bool | int | float | complex) -> str:
             if int(value) >= 0
             else f"(-INT64_C({-int(value)}))"
         )
+    elif int(value) == -(2**31):
+        text = "INT32_MIN"  # the number in digits is a long to C
     elif int(value) < 0:
         text = f"({text})"
     return f"({C_TYPES[dtype]}){text}" if dtype in _SMALL else text
