@@ -109,6 +109,21 @@ def ended(u, v):
 
 
 @lw.nest
+def named_alike(u, v):
+    """Names that are also those of what the generator makes."""
+    for i in range(u.shape[0]):
+        for j in range(u.shape[1]):
+            test = u[i, j] - v[i, j]
+            chosen = 2.0 * test
+            if test > 0.25:
+                u[i, j] = chosen
+                v[i, j] = u[i, j] + test
+            else:
+                chosen = v[i, j]
+            u[i, j] = u[i, j] + chosen
+
+
+@lw.nest
 def raising(u, v):
     for i in range(u.shape[0]):
         for j in range(u.shape[1]):
@@ -152,6 +167,7 @@ def plain_text(nest: lw.Nest, *arrays: Any) -> str:
         (again, floats, False),
         (counted, floats, False),
         (ended, floats, False),
+        (named_alike, floats, False),
         (chained, floats, True),
     ],
 )

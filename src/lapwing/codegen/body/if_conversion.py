@@ -19,7 +19,7 @@ Stores under a condition are to elements that exist anyway; nests with others ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -113,18 +113,18 @@ class _Unfit(Exception):
 
 @dataclass
 class _Tests:
-    """Hands out locals for the truth of conditions, and for values."""
+    """Hands out locals for the truth of conditions, and for values: with names that no variable of a nest has."""
 
     count: int = 0
     values: int = 0
 
     def new(self) -> t.Local:
         self.count += 1
-        return t.Local("bool", "test", self.count)
+        return t.Local("bool", " test", self.count)
 
     def value(self, dtype: str) -> t.Local:
         self.values += 1
-        return t.Local(dtype, "chosen", self.values)
+        return t.Local(dtype, " chosen", self.values)
 
 
 _Changed = dict[t.Local | t.Load, t.Typed]
@@ -159,6 +159,7 @@ class _Converter:
         if divisions > _MOST_DIVISIONS:
             raise _Unfit("there are many divisions or roots under conditions")
         for target in self._stores:
+            self._check_apart(target, self._stores)
             if not is_speculable(target):
                 raise _Unfit(f"{target.array} is stored to under a condition at indices that are looked up")
 
@@ -255,7 +256,7 @@ class _Converter:
             raise _Unfit("what is computed under a condition may raise, or calls a function")
 
     @staticmethod
-    def _check_apart(load: t.Load, changed: _Changed) -> None:
+    def _check_apart(load: t.Load, changed: Iterable[t.Typed]) -> None:
         """That an element is none of those that have been changed under another index."""
         if any(isinstance(key, t.Load) and key != load and not _are_apart(load, key) for key in changed):
             raise _Unfit(f"{load.array} is stored to under a condition, and may be read there by another index")
