@@ -300,6 +300,17 @@ def of_functions(u, f, sweeps):
 
 
 @lw.nest
+def chosen_quotients(u, f, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                if f[i, j] > 0.0:
+                    u[i, j] = (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + f[i, j]) / 9.0
+                elif u[i, j] < u[i, j - 1]:
+                    u[i, j] = 0.5 * u[i, j - 1] + f[i, j] / 3.0
+
+
+@lw.nest
 def looked_up(u, f, table):
     for i in range(1, u.shape[0]):
         for j in range(1, u.shape[1]):
@@ -359,6 +370,7 @@ NESTS: dict[str, tuple[lw.Nest, dict[str, str]]] = {
     "in_space_counted": (in_space_counted, {"u": "int32", "a": "plane"}),
     "of_roots": (of_roots, floats("u", "f")),
     "of_functions": (of_functions, floats("u", "f")),
+    "chosen_quotients": (chosen_quotients, floats("u", "f")),
     "looked_up": (looked_up, {"u": "int64", "f": "plane", "table": "table"}),
     "driven": (driven, {"u": "float64", "f": "levels"}),
     "in_space_driven": (in_space_driven, {"u": "int64", "f": "whole levels", "b": "bool"}),
