@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from lapwing.codegen.body.expression import C_TYPES, SUFFIXES, stripped
 from lapwing.codegen.body.names import Names
+from lapwing.codegen.body.narrowing import is_table, letter_of
 from lapwing.codegen.transposed import Buffers
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
@@ -20,7 +21,7 @@ from lapwing.tiling.invariants import invariant_divisors, is_invariant, raises_a
 from lapwing.tiling.transposed import ITEMSIZES, TRANSPOSED_LANES
 
 _MOST_VECTORS = 16  # whose operations are written out
-WIDE = {4: "int32", 8: "int64"}
+WIDE = {2: "int16", 4: "int32", 8: "int64"}
 _OPERATORS = frozenset(
     """
     + - * / & | ^ < <= > >= == != && || not truth min max abs sqrt numpy.maximum numpy.minimum numpy.fmax numpy.fmin numpy.where
@@ -95,29 +96,59 @@ class Reciprocals:
         return f"__builtin_expect(!{self.quick} || {found}, 0)"
 
 
+@dataclass(frozen=True)
+class Profile:
+    """Elements of a table along a row, as a query profile of sequence alignment has them: one index stays with a lane, that along
+    ``axis``, and the other moves on in every step, through the same elements in all blocks of rows."""
+
+    element: t.Load
+    axis: int
+    stays: t.Load
+    moves: t.Load
+
+
+def profiles_of(bound: BoundNest, move: Move, is_same: Callable[[t.Load], bool]) -> list[Profile]:
+    """The tables of a body of narrow integers, whose indices are inside."""
+    found = []
+    for load in (n for value in _values(bound) for n in t.walk(value) if isinstance(n, t.Load) and is_table(n)):
+        if any(isinstance(s, t.LookupSubscript) and (s.trap is not None or s.counts_from_end) for s in load.subscripts):
+            continue
+        letters = [letter for s in load.subscripts if isinstance(s, t.LookupSubscript) and (letter := letter_of(s))]
+        moves = [move(letter) for letter in letters]
+        staying = [k for k, moved in enumerate(moves) if moved is not None and is_row(moved) and not moved[1]]
+        if len(staying) == 1 and is_row(moves[1 - staying[0]]) and is_same(letters[1 - staying[0]]):
+            found.append(Profile(load, staying[0], letters[staying[0]], letters[1 - staying[0]]))
+    return list(dict.fromkeys(found))
+
+
 def vector_lanes(
-    bound: BoundNest, buffers: Buffers, vector_bytes: int, move: Move, accumulators: Sequence[Accumulator]
+    bound: BoundNest,
+    buffers: Buffers,
+    vector_bytes: int,
+    move: Move,
+    accumulators: Sequence[Accumulator],
+    profiles: Sequence[Profile] = (),
 ) -> int:
     """How many lanes a vector has; 0 where the loop body is not one for vectors."""
     written = [plane.dtype for plane in buffers.planes if plane.written]
     size, body = ITEMSIZES[written[0]], bound.body
     if size not in WIDE or TRANSPOSED_LANES * size > _MOST_VECTORS * vector_bytes:
         return 0
-    narrowed = frozenset(
-        load for load in loads_of(bound) if load not in buffers.places and _is_narrowed(load, size, move)
-    )
+    tables = frozenset(profile.element for profile in profiles)
+    loads = loads_of(bound, tables)
+    narrowed = frozenset(load for load in loads if load not in buffers.places and _is_narrowed(load, size, move))
     sums = [a.dtype for a in body.accumulators if a.exact_sum]
     fits = (
         body.is_straight
         and all(ITEMSIZES[dtype] == size and not _is_odd(dtype) for dtype in written)
         # Compilers widen by more than twice element by element.
         and all(2 * ITEMSIZES[plane.dtype] >= size for plane in buffers.planes)
-        and all(_is_uniform(value, size, narrowed) for value in _values(bound))
+        and all(_is_uniform(value, size, narrowed, tables) for value in _values(bound))
         and all(_size(dtype) == size for dtype in (*sums, *(a.dtype for a in accumulators)))
         and (size == 8 or not body.traps)
         and all(
             load in buffers.places or _size(load.dtype) == size or is_constant(load) or is_row(move(load))
-            for load in loads_of(bound)
+            for load in loads
         )
     )
     return vector_bytes // size if fits else 0
@@ -135,7 +166,8 @@ def _values(bound: BoundNest) -> Iterator[t.Typed]:
 
 def _is_narrowed(load: t.Load, size: int, move: Move) -> bool:
     """Whether it is one of integers in a row that are wider than all else, as those of sequences mostly are."""
-    return load.dtype == "int64" and size == 4 and is_row(move(load)) and not is_constant(load)
+    is_wider = load.dtype in WIDE.values() and ITEMSIZES[load.dtype] > size
+    return is_wider and size < 8 and is_row(move(load)) and not is_constant(load)
 
 
 def is_constant(load: t.Load) -> bool:
@@ -171,9 +203,9 @@ def loads_of(bound: BoundNest, without: Collection[t.Typed] = ()) -> list[t.Load
     return list(dict.fromkeys(n for value in _values(bound) for n in walk(value) if isinstance(n, t.Load)))
 
 
-def _is_uniform(node: t.Typed, size: int, narrowed: frozenset[t.Load]) -> bool:
+def _is_uniform(node: t.Typed, size: int, narrowed: frozenset[t.Load], tables: frozenset[t.Load]) -> bool:
     """Whether all that is computed has elements of one size. Narrower ones are widened when they are loaded, and of wider
-    ones some may be ``narrowed``, which are compared and nothing else."""
+    ones some may be ``narrowed``, which are compared and nothing else, or from ``tables``, of which narrow ones are kept."""
 
     def is_wide(operand: t.Typed) -> bool:
         return isinstance(operand, t.Load) or operand.dtype == "bool" or _size(operand.dtype) == size
@@ -181,21 +213,23 @@ def _is_uniform(node: t.Typed, size: int, narrowed: frozenset[t.Load]) -> bool:
     match node:
         case _ if is_invariant(node):
             return True
+        case t.Load() if node in tables:
+            return True
         case t.Load(dtype=dtype, subscripts=subscripts):
             indices = [s.index for s in subscripts if isinstance(s, t.LookupSubscript)]
             # There is one size of indices, too.
             known = all(map(is_invariant, indices)) or (
-                size == 8 and all(_is_uniform(i, size, narrowed) for i in indices)
+                size == 8 and all(_is_uniform(i, size, narrowed, tables) for i in indices)
             )
             return known and 0 < _size(dtype) <= size and not dtype.startswith("complex")
         case t.Local(dtype=dtype) | t.Index(dtype=dtype):
             return dtype == "bool" or _size(dtype) == size
         case t.Operation(operator="==" | "!=" | "<" | "<=" | ">" | ">=", operands=operands) if all(
-            o in narrowed for o in operands
+            isinstance(o, t.Load) and (o in narrowed or _is_uniform(o, size, narrowed, tables)) for o in operands
         ):
             return True
         case t.Convert(dtype=dtype, operand=operand, trap=None):
-            return is_wide(operand) and _size(dtype) == size and _is_uniform(operand, size, narrowed)
+            return is_wide(operand) and _size(dtype) == size and _is_uniform(operand, size, narrowed, tables)
         case t.Operation(dtype=dtype, operator=operator, operands=operands):
             known = operator in _OPERATORS and not t.is_numpy_loop(node)
             fits = known and all(map(is_wide, operands)) and (dtype == "bool" or _size(dtype) == size)
@@ -203,4 +237,4 @@ def _is_uniform(node: t.Typed, size: int, narrowed: frozenset[t.Load]) -> bool:
             fits = _size(dtype) == size
         case _:
             return False
-    return fits and all(_is_uniform(child, size, narrowed) for child in t.children(node))
+    return fits and all(_is_uniform(child, size, narrowed, tables) for child in t.children(node))
