@@ -116,7 +116,11 @@ def test_forms(tmp_path: Path) -> None:
 
 def test_alignment(tmp_path: Path) -> None:
     document = quick("alignment.py", tmp_path)
-    assert [(case["nest"], case["size"]) for case in document["cases"]] == [("linear", 40), ("affine", 40)]
+    assert [(case["nest"], case["size"]) for case in document["cases"]] == [
+        ("linear", 40),
+        ("affine", 40),
+        ("looked_up", 40),
+    ]
     for case in document["cases"]:
         assert list(case["figures"])[:3] == ["the plain loop in C", "all stored", "score alone"]
     assert all(map(math.isfinite, numbers(document["cases"])))

@@ -8,11 +8,12 @@ element is copied in once, and out once, for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from lapwing.codegen.body.expression import C_TYPES
 from lapwing.codegen.body.names import Names, PairNames
 from lapwing.codegen.body.text import Lines, mentions, plus
+from lapwing.codegen.lane_rows import When
 from lapwing.codegen.transposed import Buffers
 from lapwing.codegen.transposed_loops import Indices, TransposedTileWriter, times
 from lapwing.codegen.vectors import Mask, VectorSteps
@@ -38,6 +39,7 @@ class CoalescedBuffers(Buffers):
     def __init__(
         self,
         planes: Planes,
+        stored: Mapping[str, str],
         names: Names,
         c: PairNames,
         stride: Callable[[Plane], str],
@@ -45,7 +47,7 @@ class CoalescedBuffers(Buffers):
     ) -> None:
         """stride: the C text of that from a plane of an array to the next; ends: from and until which planes there are some in
         the array, at the indices of the first element."""
-        super().__init__(planes, names, c)
+        super().__init__(planes, stored, names, c)
         self.stride, self.ends = stride, ends
         if self.sweeps > 1:
             self.sweeps = MOST_SWEEPS  # how many fit depends on the length of rows, of which the C text knows nothing
@@ -200,14 +202,19 @@ class CoalescedTileWriter(TransposedTileWriter):
     def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
         self.around = bound.nest.sweep_depth + form.order[-3]
         super().__init__(bound, faces, form)
-        if not self._lanes_compute_along(self.pair_names()):
+        # Places of lanes between rows are counted in integers of the size of elements.
+        if self.vectors and (self.vectors.lane_type == "int16_t" or not self._lanes_compute_along(self.pair_names())):
             self.vectors = None
             self.reason_against_vectors = (
                 self.reason_against_vectors or "rows end where others go on, and lanes there touch memory"
             )
 
+    def is_same_in_blocks(self, load: t.Load) -> bool:
+        return False  # the rows of a lane begin again in every plane
+
     def make_buffers(self, planes: Planes) -> CoalescedBuffers:
-        return CoalescedBuffers(planes, self.names, self.pair_names(), self._plane_stride, self._plane_ends)
+        stored, c = self.stored_types(), self.pair_names()
+        return CoalescedBuffers(planes, stored, self.names, c, self._plane_stride, self._plane_ends)
 
     def outer_loops(self) -> Sequence[int]:
         return super().outer_loops()[:-1]
@@ -224,7 +231,7 @@ class CoalescedTileWriter(TransposedTileWriter):
         self.open_block_of_rows(lines, c, v, w)
         self.declare_point(lines, c)
         if self.vectors:
-            self.copy_rows(lines, (*self.first_plane(), (v, c.block), (w, c.begin)), moving=False)
+            self.copy_rows(lines, (*self.first_plane(), (v, c.block), (w, c.begin)), When.BLOCK)
 
         def row_of(plane: Plane) -> str:
             return self.row_stride(plane, v, w)
@@ -325,7 +332,7 @@ class CoalescedTileWriter(TransposedTileWriter):
         most, last = self.lanes, vectors.count - 1
         fits = f"{size} > {most - vectors.width} && {size} <= {most}" if self.joins_sweeps else f"{size} == {most}"
         begun = f"{c.beyond} <= {c.step}{opens} + 1 && {c.end} - {closes} <= {c.starts_at}"
-        small = self.copy_rows(lines, self.indices_at(c, v, w)(""), moving=True)
+        small = self.copy_rows(lines, self.indices_at(c, v, w)(""), When.GROUP)
         small = f" && {small}" if vectors.rows.narrows else ""
         lines.open(f"if ({fits} && {begun} && {c.pitch} >= {most} + {gap}{small}) {{")
         lines.add(*vectors.last_steps())

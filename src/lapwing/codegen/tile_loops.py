@@ -43,7 +43,7 @@ class TileWriter(FaceWriter):
     """Writes a tile whose rows stay where they are."""
 
     def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
-        self._given = bound
+        self.given = bound
         innermost = bound.nest.space_loops[form.order[-1]]
         body = shortened(bound.body, innermost.name, innermost.step)
         if form.lanes == 1 and form.independent:
@@ -69,7 +69,7 @@ class TileWriter(FaceWriter):
     @property
     def _may_leave(self) -> bool:
         """Whether something may raise before the loops, and nothing in them."""
-        return bool(self.bound.body.traps) and raises_alike(self._given.body)
+        return bool(self.bound.body.traps) and raises_alike(self.given.body)
 
     def headers(self) -> Iterator[str]:
         """Includes of what this tile takes besides."""
@@ -80,16 +80,16 @@ class TileWriter(FaceWriter):
         yield from ()
 
     def source(self) -> str:
-        inspector = InspectorWriter.of(self._given)
+        inspector = InspectorWriter.of(self.given)
         unchecked = (
-            None if inspector is None or self.lanes > 1 else UncheckedTileWriter(self._given, self.faces, self.form)
+            None if inspector is None or self.lanes > 1 else UncheckedTileWriter(self.given, self.faces, self.form)
         )
         lines = [*self.invariant_functions(), *self.point_functions()]
         if inspector is not None:
             lines += [*inspector.source(), ""]
         if unchecked is not None:
             lines += [*unchecked.functions(), ""]
-        lines += [*self._compute("void lw_tile_compute", unchecked), "", *self.face_functions()]
+        lines += [*self.compute("void lw_tile_compute", unchecked), "", *self.face_functions()]
         strips = ['#include "strips.h"'] if any("LW_STRIP" in line for line in lines) else []
         return "\n".join([*self.heading("One tile."), *self.headers(), *strips, "", *lines]) + "\n"
 
@@ -102,7 +102,7 @@ class TileWriter(FaceWriter):
                 with self._only(part):
                     yield from (*self.point_function(), "") if part is None or part.statements else ()
 
-    def _compute(self, head: str, unchecked: UncheckedTileWriter | None = None) -> Iterator[str]:
+    def compute(self, head: str, unchecked: UncheckedTileWriter | None = None) -> Iterator[str]:
         """The function with the tile's loops. unchecked: of what is called where nothing raises."""
         lines = Lines()
         call = self.point_call()
@@ -471,7 +471,7 @@ class UncheckedTileWriter(TileWriter):
 
     def functions(self) -> Iterator[str]:
         """The loop body's functions, and the one with the loops."""
-        yield from (*self.invariant_functions(), *self.point_functions(), *self._compute(f"static void {self.name}"))
+        yield from (*self.invariant_functions(), *self.point_functions(), *self.compute(f"static void {self.name}"))
 
     def point_name(self) -> str:
         return f"{super().point_name()}_unchecked"

@@ -4,7 +4,9 @@
  * At a step a lane is at position `step - lane` of its row. LW_STEPS steps are copied at once, in squares of lanes and
  * steps that are transposed in registers.
  *
- * Included for every size of elements: LW_BYTES of 1, 2, 4 or 8. */
+ * Included for every size of elements: LW_BYTES of 1, 2, 4 or 8. Where the array has larger integers than the buffer,
+ * LW_STORED_BYTES is their size; all of them fit. With LW_CALLED what copies is called and not inlined: for code that
+ * seldom runs, which is compiled in half the time then. */
 #ifndef LAPWING_TRANSPOSED_H
 #define LAPWING_TRANSPOSED_H
 
@@ -115,6 +117,13 @@ LW_INLINE void *lw_new_steps(int64_t steps, int64_t size) {
     return made;
 }
 
+/* Room for so many elements of a row, at the beginning of a cache line. */
+LW_INLINE void *lw_new_row(int64_t elements, int64_t size) {
+    void *const made = aligned_alloc(64, (size_t)(elements * size + 63) / 64 * 64);
+    if (!made) abort();
+    return made;
+}
+
 /* Where a step is in a ring of so many, given where it would be at most once around it. */
 LW_INLINE int64_t lw_around(int64_t step, int64_t ring) {
     return step < 0 ? step + ring : step >= ring ? step - ring : step;
@@ -139,6 +148,9 @@ typedef uint8_t lw_element_1 __attribute__((may_alias));
 typedef uint16_t lw_element_2 __attribute__((may_alias));
 typedef uint32_t lw_element_4 __attribute__((may_alias));
 typedef uint64_t lw_element_8 __attribute__((may_alias));
+typedef int16_t lw_integer_2 __attribute__((may_alias));
+typedef int32_t lw_integer_4 __attribute__((may_alias));
+typedef int64_t lw_integer_8 __attribute__((may_alias));
 
 /* What two vectors make in a transposition: of squares of 8 elements or 4, first with those next to each other, then
  * with those two apart. */
@@ -165,28 +177,87 @@ typedef uint64_t lw_element_8 __attribute__((may_alias));
 #define LW_SHUFFLE(order, a, b, ...) __builtin_shuffle(a, b, (order){__VA_ARGS__})
 #endif
 
+/* Of every lane LW_STEPS elements of a row of its own, from `step` on, laid side by side. */
+LW_INLINE void lw_profile_steps(int8_t *steps, const int8_t *const *rows, int64_t step, int64_t lanes) {
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+    typedef int8_t part __attribute__((vector_size(8), aligned(1), may_alias));
+    typedef int8_t bytes __attribute__((vector_size(16)));
+    typedef int16_t pairs __attribute__((vector_size(16)));
+    typedef int32_t fours __attribute__((vector_size(16)));
+    for (int64_t lane = 0; lane < lanes; lane += 8) {
+        bytes a[4];
+        for (int k = 0; k < 4; ++k) {
+            const part one = *(const part *)(rows[lane + 2 * k] + step);
+            const part next = *(const part *)(rows[lane + 2 * k + 1] + step);
+            a[k] = __builtin_shufflevector(one, next, 0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+        }
+        pairs b[4];
+        for (int k = 0; k < 4; k += 2) {
+            b[k] = __builtin_shufflevector((pairs)a[k], (pairs)a[k + 1], 0, 8, 1, 9, 2, 10, 3, 11);
+            b[k + 1] = __builtin_shufflevector((pairs)a[k], (pairs)a[k + 1], 4, 12, 5, 13, 6, 14, 7, 15);
+        }
+        for (int k = 0; k < 2; ++k) {
+            const bytes low = (bytes)__builtin_shufflevector((fours)b[k], (fours)b[k + 2], 0, 4, 1, 5);
+            const bytes high = (bytes)__builtin_shufflevector((fours)b[k], (fours)b[k + 2], 2, 6, 3, 7);
+            int8_t *const here = steps + 4 * k * LW_WIDTH + lane;
+            *(part *)here = __builtin_shufflevector(low, low, 0, 1, 2, 3, 4, 5, 6, 7);
+            *(part *)(here + LW_WIDTH) = __builtin_shufflevector(low, low, 8, 9, 10, 11, 12, 13, 14, 15);
+            *(part *)(here + 2 * LW_WIDTH) = __builtin_shufflevector(high, high, 0, 1, 2, 3, 4, 5, 6, 7);
+            *(part *)(here + 3 * LW_WIDTH) = __builtin_shufflevector(high, high, 8, 9, 10, 11, 12, 13, 14, 15);
+        }
+    }
+    return;
+#endif
+#endif
+    for (int64_t lane = 0; lane < lanes; ++lane)
+        for (int k = 0; k < LW_STEPS; ++k) steps[k * LW_WIDTH + lane] = rows[lane][step + k];
+}
+
+#endif
+
+#ifdef LW_CALLED
+#define LW_COPY static __attribute__((noinline, unused))
+#else
+#define LW_COPY LW_INLINE
+#endif
+
+#ifdef LW_STORED_BYTES
+#define LW_NAME(name) LW_JOINED(LW_JOINED(name, LW_BYTES), LW_JOINED(of, LW_STORED_BYTES))
+#define LW_ELEMENT LW_JOINED(lw_integer, LW_BYTES)
+#define LW_STORED LW_JOINED(lw_integer, LW_STORED_BYTES)
+#if LW_STORED_BYTES == 4 * LW_BYTES /* which compilers do not convert to at once */
+#define LW_CONVERTED(vector, type) __builtin_convertvector(__builtin_convertvector(vector, LW_NAME(lw_between)), type)
+#else
+#define LW_CONVERTED(vector, type) __builtin_convertvector(vector, type)
+#endif
+#define LW_SIZE LW_STORED_BYTES
+#else
+#define LW_NAME(name) LW_JOINED(name, LW_BYTES)
+#define LW_ELEMENT LW_NAME(lw_element)
+#define LW_STORED LW_ELEMENT
+#define LW_CONVERTED(vector, type) (vector)
+#define LW_SIZE LW_BYTES
 #endif
 
 /* The side of a square: what a vector register holds; none where the compiler cannot say how to permute one. */
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
-#if LW_BYTES <= 2 || (LW_BYTES == 4 && defined(__AVX__)) || defined(__AVX512F__)
+#if LW_SIZE <= 2 || (LW_SIZE == 4 && defined(__AVX__)) || defined(__AVX512F__)
 #define LW_SIDE 8
-#elif LW_BYTES == 4 || defined(__AVX__)
+#elif LW_SIZE == 4 || defined(__AVX__)
 #define LW_SIDE 4
 #endif
 #endif
 #endif
 
-#define LW_NAME(name) LW_JOINED(name, LW_BYTES)
-#define LW_ELEMENT LW_NAME(lw_element)
-
-LW_INLINE void LW_NAME(lw_copy_lane)(LW_ELEMENT *steps, LW_ELEMENT *row, int64_t along, int64_t step, int64_t lane,
+LW_INLINE void LW_NAME(lw_copy_lane)(LW_ELEMENT *steps, LW_STORED *row, int64_t along, int64_t step, int64_t lane,
                                      const lw_rows *rows, bool out) {
     const int64_t begin = lw_max_i64(step, rows->low[lane + LW_MARGIN] + lane);
     const int64_t end = lw_min_i64(step + LW_STEPS, rows->high[lane + LW_MARGIN] + lane);
     if (end - begin == LW_STEPS) { /* a number that compilers know */
-        LW_ELEMENT *const here = row + (step - lane) * along, *const kept = steps + lane;
+        LW_STORED *const here = row + (step - lane) * along;
+        LW_ELEMENT *const kept = steps + lane;
         for (int k = 0; k < LW_STEPS; ++k) {
             if (out)
                 here[k * along] = kept[k * LW_WIDTH];
@@ -196,7 +267,8 @@ LW_INLINE void LW_NAME(lw_copy_lane)(LW_ELEMENT *steps, LW_ELEMENT *row, int64_t
         return;
     }
     for (int64_t k = begin; k < end; ++k) {
-        LW_ELEMENT *const here = row + (k - lane) * along, *const kept = steps + (k - step) * LW_WIDTH + lane;
+        LW_STORED *const here = row + (k - lane) * along;
+        LW_ELEMENT *const kept = steps + (k - step) * LW_WIDTH + lane;
         if (out)
             *here = *kept;
         else
@@ -206,11 +278,15 @@ LW_INLINE void LW_NAME(lw_copy_lane)(LW_ELEMENT *steps, LW_ELEMENT *row, int64_t
 
 #ifdef LW_SIDE
 
-typedef LW_ELEMENT LW_NAME(lw_vector) __attribute__((vector_size(LW_SIDE * LW_BYTES)));
-typedef LW_ELEMENT LW_NAME(lw_half) __attribute__((vector_size(LW_SIDE / 2 * LW_BYTES)));
+typedef LW_STORED LW_NAME(lw_vector) __attribute__((vector_size(LW_SIDE * sizeof(LW_STORED))));
+typedef LW_STORED LW_NAME(lw_half) __attribute__((vector_size(LW_SIDE / 2 * sizeof(LW_STORED))));
+#if defined(LW_STORED_BYTES) && LW_STORED_BYTES == 4 * LW_BYTES
+typedef int32_t LW_NAME(lw_between) __attribute__((vector_size(LW_SIDE * 4)));
+#endif
 /* The same anywhere in memory. */
 typedef LW_ELEMENT LW_NAME(lw_any_vector) __attribute__((vector_size(LW_SIDE * LW_BYTES), aligned(LW_BYTES)));
-typedef LW_ELEMENT LW_NAME(lw_any_half) __attribute__((vector_size(LW_SIDE / 2 * LW_BYTES), aligned(LW_BYTES)));
+typedef LW_STORED LW_NAME(lw_any_half)
+    __attribute__((vector_size(LW_SIDE / 2 * sizeof(LW_STORED)), aligned(sizeof(LW_STORED))));
 
 #define LW_OF_SIDE(name) LW_JOINED(name, LW_SIDE)
 
@@ -233,10 +309,10 @@ LW_INLINE void LW_NAME(lw_transpose)(LW_NAME(lw_vector) * r) {
 
 /* A square; `next` leads from the elements of a lane to those of the next one. Where positions go down, so do the
  * steps. */
-LW_INLINE void LW_NAME(lw_square_in)(LW_ELEMENT *steps, const LW_ELEMENT *first, int64_t next, int64_t along) {
+LW_INLINE void LW_NAME(lw_square_in)(LW_ELEMENT *steps, const LW_STORED *first, int64_t next, int64_t along) {
     LW_NAME(lw_vector) r[LW_SIDE];
     for (int i = 0; i < LW_SIDE / 2; ++i) {
-        const LW_ELEMENT *const one = first + i * next, *const other = one + LW_SIDE / 2 * next;
+        const LW_STORED *const one = first + i * next, *const other = one + LW_SIDE / 2 * next;
         const LW_NAME(lw_half) a = *(const LW_NAME(lw_any_half) *)one;
         const LW_NAME(lw_half) b = *(const LW_NAME(lw_any_half) *)other;
         const LW_NAME(lw_half) c = *(const LW_NAME(lw_any_half) *)(one + LW_SIDE / 2);
@@ -246,16 +322,18 @@ LW_INLINE void LW_NAME(lw_square_in)(LW_ELEMENT *steps, const LW_ELEMENT *first,
     }
     LW_NAME(lw_transpose)(r);
     for (int k = 0; k < LW_SIDE; ++k)
-        *(LW_NAME(lw_any_vector) *)(steps + (along < 0 ? LW_SIDE - 1 - k : k) * LW_WIDTH) = r[k];
+        *(LW_NAME(lw_any_vector) *)(steps + (along < 0 ? LW_SIDE - 1 - k : k) * LW_WIDTH) =
+            LW_CONVERTED(r[k], LW_NAME(lw_any_vector));
 }
 
-LW_INLINE void LW_NAME(lw_square_out)(const LW_ELEMENT *steps, LW_ELEMENT *first, int64_t next, int64_t along) {
+LW_INLINE void LW_NAME(lw_square_out)(const LW_ELEMENT *steps, LW_STORED *first, int64_t next, int64_t along) {
     LW_NAME(lw_vector) r[LW_SIDE];
     for (int k = 0; k < LW_SIDE; ++k)
-        r[k] = *(const LW_NAME(lw_any_vector) *)(steps + (along < 0 ? LW_SIDE - 1 - k : k) * LW_WIDTH);
+        r[k] = LW_CONVERTED(*(const LW_NAME(lw_any_vector) *)(steps + (along < 0 ? LW_SIDE - 1 - k : k) * LW_WIDTH),
+                            LW_NAME(lw_vector));
     LW_NAME(lw_transpose)(r);
     for (int i = 0; i < LW_SIDE / 2; ++i) {
-        LW_ELEMENT *const one = first + i * next, *const other = one + LW_SIDE / 2 * next;
+        LW_STORED *const one = first + i * next, *const other = one + LW_SIDE / 2 * next;
         *(LW_NAME(lw_any_half) *)one = LW_OF_SIDE(LW_LOW_HALF)(r[i]);
         *(LW_NAME(lw_any_half) *)other = LW_OF_SIDE(LW_HIGH_HALF)(r[i]);
         *(LW_NAME(lw_any_half) *)(one + LW_SIDE / 2) = LW_OF_SIDE(LW_LOW_HALF)(r[i + LW_SIDE / 2]);
@@ -264,12 +342,12 @@ LW_INLINE void LW_NAME(lw_square_out)(const LW_ELEMENT *steps, LW_ELEMENT *first
 }
 
 /* A square of which only some elements are wanted; `step` and `lane` are its first ones. */
-LW_INLINE void LW_NAME(lw_part_of_square)(LW_ELEMENT *steps, LW_ELEMENT *first, int64_t next, int64_t along,
+LW_INLINE void LW_NAME(lw_part_of_square)(LW_ELEMENT *steps, LW_STORED *first, int64_t next, int64_t along,
                                           int64_t step, int64_t lane, const lw_rows *rows, bool out) {
-    LW_ELEMENT square[LW_SIDE * LW_SIDE] __attribute__((aligned(64)));
+    LW_STORED square[LW_SIDE * LW_SIDE] __attribute__((aligned(64)));
     LW_NAME(lw_square_out)(steps, square, LW_SIDE, along);
     for (int i = 0; i < LW_SIDE; ++i) {
-        LW_ELEMENT *const here = first + i * next, *const kept = square + i * LW_SIDE;
+        LW_STORED *const here = first + i * next, *const kept = square + i * LW_SIDE;
         /* In the order of memory. */
         int64_t begin = rows->low[lane + i + LW_MARGIN] + lane + i - step;
         int64_t end = rows->high[lane + i + LW_MARGIN] + lane + i - step;
@@ -320,9 +398,10 @@ LW_INLINE void LW_NAME(lw_make_squares)(lw_rows *rows) {
  * buffer: where lane 0 of the first step is kept; array: the element of lane 0 at position 0; row: leads from a lane's
  * element to that of the next at the same position; along: 1, or -1 where positions go down in memory; out: from the
  * buffer to the array; fetch: what lies ahead along the rows. */
-LW_INLINE void LW_NAME(lw_copy_steps)(void *buffer, void *array, int64_t row, int64_t along, int64_t step,
-                                      int64_t low_lane, int64_t high_lane, const lw_rows *rows, bool out, bool fetch) {
-    LW_ELEMENT *const steps = buffer, *const first = array;
+LW_COPY void LW_NAME(lw_copy_steps)(void *buffer, void *array, int64_t row, int64_t along, int64_t step,
+                                    int64_t low_lane, int64_t high_lane, const lw_rows *rows, bool out, bool fetch) {
+    LW_ELEMENT *const steps = buffer;
+    LW_STORED *const first = array;
     int64_t lane = low_lane;
 #ifdef LW_SIDE
     const int64_t next = row - along;
@@ -336,10 +415,10 @@ LW_INLINE void LW_NAME(lw_copy_steps)(void *buffer, void *array, int64_t row, in
         }
         if (step + LW_STEPS <= rows->some_from[k] || step >= rows->some_until[k]) continue;
         const bool whole = step >= rows->all_from[k] && step + LW_STEPS <= rows->all_until[k];
-        LW_ELEMENT *const here = first + lane * row + (step - lane) * along;
+        LW_STORED *const here = first + lane * row + (step - lane) * along;
         for (int part = 0; part < LW_STEPS; part += LW_SIDE) {
             LW_ELEMENT *const kept = steps + part * LW_WIDTH + lane;
-            LW_ELEMENT *const there = here + (along < 0 ? -part - (LW_SIDE - 1) : part);
+            LW_STORED *const there = here + (along < 0 ? -part - (LW_SIDE - 1) : part);
             if (!whole)
                 LW_NAME(lw_part_of_square)(kept, there, next, along, step + part, lane, rows, out);
             else if (out)
@@ -348,7 +427,7 @@ LW_INLINE void LW_NAME(lw_copy_steps)(void *buffer, void *array, int64_t row, in
                 LW_NAME(lw_square_in)(kept, there, next, along);
         }
         for (int i = 0; i < LW_SIDE && whole && fetch; ++i) {
-            const LW_ELEMENT *const later = here + i * next + along * LW_AHEAD / LW_BYTES;
+            const LW_STORED *const later = here + i * next + along * LW_AHEAD / (int64_t)sizeof(LW_STORED);
             if (out)
                 __builtin_prefetch(later, 1);
             else
@@ -361,10 +440,11 @@ LW_INLINE void LW_NAME(lw_copy_steps)(void *buffer, void *array, int64_t row, in
 
 /* Stores of the elements of LW_STEPS steps only those that other blocks read: rows says which ones there are.
  * Parameters as of lw_copy_steps. */
-LW_INLINE void LW_NAME(lw_store_read)(void *buffer, void *array, int64_t row, int64_t along, int64_t step,
-                                      int64_t lanes, const lw_rows *rows, const lw_unread *unread) {
+LW_COPY void LW_NAME(lw_store_read)(void *buffer, void *array, int64_t row, int64_t along, int64_t step, int64_t lanes,
+                                    const lw_rows *rows, const lw_unread *unread) {
     const int64_t beyond = step + LW_STEPS;
-    LW_ELEMENT *const steps = buffer, *const first = array;
+    LW_ELEMENT *const steps = buffer;
+    LW_STORED *const first = array;
     for (int64_t lane = unread->lanes; lane < lanes; ++lane)
         LW_NAME(lw_copy_lane)(steps, first + lane * row, along, step, lane, rows, true);
     if (step >= unread->from && beyond <= unread->until) return;
@@ -375,7 +455,8 @@ LW_INLINE void LW_NAME(lw_store_read)(void *buffer, void *array, int64_t row, in
             const int64_t from = lw_max_i64(step - lane, rows->low[lane + LW_MARGIN]);
             const int64_t until = lw_min_i64(beyond - lane, rows->high[lane + LW_MARGIN]);
             const int64_t low = unread->low[lane], high = lw_max_i64(low, unread->high[lane]);
-            LW_ELEMENT *const here = first + lane * row, *const kept = steps + lane + (lane - step) * LW_WIDTH;
+            LW_STORED *const here = first + lane * row;
+            LW_ELEMENT *const kept = steps + lane + (lane - step) * LW_WIDTH;
             for (int64_t k = from; k < lw_min_i64(until, low); ++k) here[k * along] = kept[k * LW_WIDTH];
             for (int64_t k = lw_max_i64(from, high); k < until; ++k) here[k * along] = kept[k * LW_WIDTH];
         }
@@ -393,7 +474,7 @@ LW_INLINE void LW_NAME(lw_copy_planes)(void *buffer, void *array, int64_t plane,
                                        bool out, bool fetch) {
     int64_t k = lw_max_i64(first, lw_floordiv_i64(step - high_lane + 1 + before, pitch));
     for (; k < last && k * pitch - before < step + LW_STEPS - low_lane; ++k)
-        LW_NAME(lw_copy_steps)(buffer, (LW_ELEMENT *)array + k * plane, row, along, step - k * pitch, low_lane,
+        LW_NAME(lw_copy_steps)(buffer, (LW_STORED *)array + k * plane, row, along, step - k * pitch, low_lane,
                                high_lane, k < 0 ? rows : inner, out, fetch);
 }
 
@@ -416,4 +497,10 @@ LW_INLINE void LW_NAME(lw_copy_idle)(void *to, const void *from, int64_t first, 
 #undef LW_SIDE
 #undef LW_NAME
 #undef LW_ELEMENT
+#undef LW_STORED
+#undef LW_STORED_BYTES
+#undef LW_CONVERTED
+#undef LW_SIZE
+#undef LW_COPY
+#undef LW_CALLED
 #undef LW_BYTES

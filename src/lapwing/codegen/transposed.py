@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from lapwing.codegen.body.expression import C_TYPES
 from lapwing.codegen.body.names import Names, PairNames
@@ -21,10 +21,19 @@ from lapwing.tiling.transposed import (
 )
 
 
-class Buffers:
-    """The buffers of one tile."""
+def include(sizes: tuple[int, int], called: bool = False) -> str:
+    """The include of the functions that copy elements of a size, of another in arrays. called: they are not inlined."""
+    size, stored = sizes
+    wider = f"#define LW_STORED_BYTES {stored}\n" if stored > size else ""
+    calls = "#define LW_CALLED\n" if called else ""
+    return f'#define LW_BYTES {size}\n{wider}{calls}#include "transposed.h"'
 
-    def __init__(self, planes: Planes, names: Names, c: PairNames) -> None:
+
+class Buffers:
+    """The buffers of one tile. stored: of every array the type of its elements, which may be wider than those of the buffer."""
+
+    def __init__(self, planes: Planes, stored: Mapping[str, str], names: Names, c: PairNames) -> None:
+        self._stored = stored
         self.planes, self.c, self._names = planes.planes, c, names
         self.all_planes, self.places = planes, planes.places
         self.sweeps, self.delay, self.shift = planes.sweeps, planes.delay, planes.shift
@@ -35,9 +44,17 @@ class Buffers:
 
     def headers(self) -> Iterator[str]:
         """Includes of the functions that copy, one for every size of elements."""
-        for size in dict.fromkeys(ITEMSIZES[plane.dtype] for plane in self.planes):
-            yield f"#define LW_BYTES {size}"
-            yield '#include "transposed.h"'
+        yield from map(include, self.sizes())
+
+    def sizes(self) -> list[tuple[int, int]]:
+        """Those of elements, in buffers and in arrays."""
+        sizes = ((ITEMSIZES[plane.dtype], ITEMSIZES[self._stored[plane.array]]) for plane in self.planes)
+        return list(dict.fromkeys(sizes))
+
+    def size(self, plane: Plane) -> str:
+        """What names of functions that copy a plane end in."""
+        size, stored = ITEMSIZES[plane.dtype], ITEMSIZES[self._stored[plane.array]]
+        return str(size) if stored == size else f"{size}_of_{stored}"
 
     def elements(self) -> dict[t.Load, str]:
         """What stands for the elements in the loop body."""
@@ -83,11 +100,14 @@ class Buffers:
     def first_elements(self, element: Callable[[t.Load], str]) -> Iterator[str]:
         """Of every plane the element of lane 0 at the first position; element: the C text of one at the loops' indices."""
         for number, plane in enumerate(self.planes):
-            yield f"{self._name(number, 'first')} = ({C_TYPES[plane.dtype]} *)&{element(plane.reference)};"
+            yield f"{self._name(number, 'first')} = ({self._stored_type(plane)} *)&{element(plane.reference)};"
 
     def first_declarations(self) -> Iterator[str]:
         for number, plane in enumerate(self.planes):
-            yield f"{C_TYPES[plane.dtype]} *{self._name(number, 'first')};"
+            yield f"{self._stored_type(plane)} *{self._name(number, 'first')};"
+
+    def _stored_type(self, plane: Plane) -> str:
+        return C_TYPES[self._stored[plane.array]]
 
     def rows(self, inside: Callable[[Plane], Sequence[str]]) -> Iterator[str]:
         """What is copied of the rows of a block. inside: lanes and positions from and until which elements are in the array, and
@@ -97,7 +117,7 @@ class Buffers:
         if self.sweeps > 1:  # rows begin first in the last sweep, and end last in the first
             first_begin, begin, end = f"{begin}[0]", f"{begin}[{c.sweeps} - 1]", f"{end}[0]"
         for number, plane in enumerate(self.planes):
-            rows, squares = self._name(number, "rows"), f"lw_make_squares_{ITEMSIZES[plane.dtype]}"
+            rows, squares = self._name(number, "rows"), f"lw_make_squares_{self.size(plane)}"
             yield f"lw_no_rows(&{rows});"
             for across, along in dict.fromkeys(offset[:2] for offset in plane.offsets):
                 yield f"lw_add_rows(&{rows}, {begin}, {end}, {first_lane}, {c.lanes}, {across}, {along});"
@@ -171,13 +191,13 @@ class Buffers:
         kept, step = self._lane_0(number, plane, group, more), plus(group, more)
         if out and plane.readers is not None:
             own, unread = self._name(number, "own_rows"), self._name(number, "unread")
-            function = f"lw_store_read_{ITEMSIZES[plane.dtype]}"
+            function = f"lw_store_read_{self.size(plane)}"
             return f"{function}({kept}, {first}, {row}, {along}, {step}, {c.lanes}, &{own}, &{unread});"
         (above, below), rows = plane.lanes, self._name(number, "own_rows" if out else "rows")
         lanes = (self.first_lane, c.lanes) if out else (plus(self.first_lane, above), plus(c.lanes, below))
         # Rows that are copied in have been fetched when they are copied out.
         flags = f"true, {'false' if plane.reads_old else 'true'}" if out else "false, true"
-        function = f"lw_copy_steps_{ITEMSIZES[plane.dtype]}"
+        function = f"lw_copy_steps_{self.size(plane)}"
         return f"{function}({kept}, {first}, {row}, {along}, {step}, {lanes[0]}, {lanes[1]}, &{rows}, {flags});"
 
     def _lane_0(self, number: int, plane: Plane, step: str, more: int = 0) -> str:

@@ -15,6 +15,7 @@ from lapwing.codegen.body.if_conversion import reason_against as reason_against_
 from lapwing.codegen.body.names import PairNames
 from lapwing.codegen.body.text import Lines, mentions, plus
 from lapwing.codegen.extrema import Extrema
+from lapwing.codegen.lane_rows import When
 from lapwing.codegen.tile_loops import IN_ORDER, TileWriter
 from lapwing.codegen.transposed import Buffers
 from lapwing.codegen.vector_bodies import (
@@ -22,7 +23,9 @@ from lapwing.codegen.vector_bodies import (
     computed_size,
     is_constant,
     is_row,
+    loads_of,
     of_one_size,
+    profiles_of,
     reason_against_vectors,
 )
 from lapwing.codegen.vectors import Mask, Point, VectorSteps
@@ -42,6 +45,8 @@ Indices = Callable[[str], Sequence[tuple[int, str]]]
 class TransposedTileWriter(TileWriter):
     """Writes a tile with buffers of transposed elements."""
 
+    kind = ""  # what the names of types of vectors begin with
+
     def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
         planes = planes_of(bound, form.order, form.coalesced)
         assert planes is not None, "the form is not legal"
@@ -53,14 +58,16 @@ class TransposedTileWriter(TileWriter):
         self.buffers = self.make_buffers(planes)
         self.printer.placed = self.buffers.elements()
         kept, in_vectors = self._kept_by_lanes(), self._bound_in_vectors()
+        c, same = self.pair_names(), self.is_same_in_blocks
+        profiles = profiles_of(in_vectors, self._move, same) if self.kind else ()
         self.reason_against_vectors = reason_against_branches(self.bound, self._exists) or reason_against_vectors(
-            in_vectors, self.buffers, vector_bytes(), self._move, kept
+            in_vectors, self.buffers, vector_bytes(), self._move, kept, profiles
         )
         self.vectors: VectorSteps | None = None
         if self.reason_against_vectors is None:
             width = vector_bytes() // computed_size(self.buffers)
             self.vectors = VectorSteps(
-                in_vectors, self.buffers, self.names, self.pair_names(), width, self._move, kept, self._value
+                in_vectors, self.buffers, self.names, c, width, self._move, kept, self._value, same, profiles, self.kind
             )
         self._body_in_vectors = in_vectors.body
         self._in_vectors = self._by_divider = False
@@ -79,7 +86,10 @@ class TransposedTileWriter(TileWriter):
         return self._body_in_vectors.statements if self._in_vectors else super().body_statements()
 
     def make_buffers(self, planes: Planes) -> Buffers:
-        return Buffers(planes, self.names, self.pair_names())
+        return Buffers(planes, self.stored_types(), self.names, self.pair_names())
+
+    def stored_types(self) -> dict[str, str]:
+        return {array.name: array.dtype for array in self.bound.arrays}
 
     def _kept_by_lanes(self) -> list[Accumulator]:
         """What every lane brings together by itself."""
@@ -103,6 +113,13 @@ class TransposedTileWriter(TileWriter):
         *outer, inner = moves
         return None if any(any(move) for move in outer) else inner
 
+    def is_same_in_blocks(self, load: t.Load) -> bool:
+        """Whether all blocks of rows go through the same elements of an array that is in no buffer."""
+        across = self.nest.space_loops[self.form.order[-2]].name
+        subscripts = (s for s in load.subscripts if isinstance(s, t.AffineSubscript))
+        same = self.bound.domain.is_box and self.bound.skew is None and not self.joins_sweeps
+        return same and not any(across in s.affine.names for s in subscripts)
+
     @property
     def joins_sweeps(self) -> bool:
         return self.buffers.sweeps > 1
@@ -120,6 +137,9 @@ class TransposedTileWriter(TileWriter):
         yield from self.buffers.headers()
         if self.vectors and self.vectors.is_correctly_rounding:
             yield '#include "correctly_rounded.h"'
+        yield from self.types_of_vectors()
+
+    def types_of_vectors(self) -> Iterator[str]:
         if self.vectors:
             yield from ("", *self.vectors.types())
 
@@ -182,10 +202,17 @@ class TransposedTileWriter(TileWriter):
         if joins:
             lines.add(f"const int64_t {c.sweeps} = box->hi[0] - box->lo[0];")
         lines.add(*buffers.declarations())
+        profiles = self.vectors.profiles if self.vectors else None
+        if self.vectors and (self.vectors.rows.has(When.ONCE) or self.vectors.profiles.elements):
+            row = self.loop_bounds(w)
+            lines.add(f"const int64_t {c.length} = lw_max_i64(0, {row.high} - {row.low}) + {self.lanes}; /* steps */")
+            self.copy_rows(lines, ((w, row.low),), When.ONCE)
+            self._make_profiles(lines, w)
         self.open_block_of_rows(lines, c, v, w)
         self.declare_point(lines, c)
         if self.vectors:
-            self.copy_rows(lines, ((v, c.block), (w, c.begin)), moving=False)
+            self.copy_rows(lines, ((v, c.block), (w, c.begin)), When.BLOCK)
+            self._profiles_of_block(lines, c, v)
 
         def row_of(plane: Plane) -> str:
             return self.row_stride(plane, v, w)
@@ -201,6 +228,7 @@ class TransposedTileWriter(TileWriter):
             lines.add(f"int64_t {c.group} = 0;")
         lines.open(f"for (; {c.group} < {c.last}{after}; {c.group} += {COPIED_STEPS}) {{")
         lines.add(*buffers.copied_in(row_of, along))
+        lines.add(*(profiles.copied(f"{c.group} + {COPIED_STEPS}") if profiles else ()))
         if joins:
             lines.open(f"for (int64_t {c.sweep} = 0; {c.sweep} < {c.sweeps}; ++{c.sweep}) {{")
             self.indices_of(lines, ((0, f"box->lo[0] + {c.sweep}"),), self.statement(c))
@@ -212,6 +240,8 @@ class TransposedTileWriter(TileWriter):
         lines.add(*buffers.copied_last(row_of, along, c.last))
         self.fold_point(lines, c, self.indices_at(c, v, w))
         lines.close()
+        if self.vectors:
+            lines.add(*self.vectors.rows.freed(), *self.vectors.profiles.freed())
 
     def _declare_lanes_at_work(self, lines: Lines, c: PairNames) -> tuple[str, str, str]:
         """Declares the first lane at work and the one that is no more, of each sweep: their C texts, and by how much later the
@@ -270,7 +300,7 @@ class TransposedTileWriter(TileWriter):
         self, lines: Lines, c: PairNames, vectors: VectorSteps, starts: str, stops: str, indices: Indices
     ) -> None:
         """Those steps of a group that have vectors: where lanes may compute along that are not at work, all of them."""
-        fits = self.copy_rows(lines, indices(""), moving=True)
+        fits = self.copy_rows(lines, indices(""), When.GROUP)
         conditions = [*([] if self._may_mask else [c.full]), *([fits] if vectors.rows.narrows else [])]
         lines.open(f"if ({' && '.join(conditions)}) {{" if conditions else "{")
         lines.add(*vectors.last_steps())
@@ -352,15 +382,53 @@ class TransposedTileWriter(TileWriter):
         self.some_lanes(lines, c, starts, stops, "#pragma GCC ivdep", indices)
         lines.close()
 
-    def copy_rows(self, lines: Lines, indices: Sequence[tuple[int, str]], moving: bool) -> str:
-        """What the lanes of vectors want of rows that are in no plane: those whose elements move on from lane to lane in every
-        step, or those whose elements stay. Returns the C variable that says whether all of them are small enough."""
+    def _make_profiles(self, lines: Lines, w: int) -> None:
+        """Makes the query profiles of the tile."""
+        assert self.vectors is not None
+        profiles = self.vectors.profiles
+        made = [
+            line
+            for profile in profiles
+            for line in profiles.made(profile, self.printer.in_array, self.element, self._extent)
+        ]
+        body = "\n".join(made)
+        place = Lines()
+        self.indices_of(place, ((w, self.loop_bounds(w).low),), body)
+        for line in made:
+            lines.add(line)
+            if line == "{":
+                lines.add(*(f"    {text}" for text in place.texts))
+
+    def _profiles_of_block(self, lines: Lines, c: PairNames, v: int) -> None:
+        """Gives every lane its row of every query profile, and lays the elements of the first steps side by side."""
+        assert self.vectors is not None
+        profiles = self.vectors.profiles
+        texts = list(profiles.of_block(self.printer.in_array))
+        place = Lines()
+        self.indices_of(place, ((v, c.block),), "\n".join(texts))
+        lines.add(*profiles.declared_of_block())
+        for line in texts:
+            lines.add(line)
+            if line == "{":
+                lines.add(*(f"    {text}" for text in place.texts))
+        lines.add(*profiles.copied("0"))
+
+    def copy_rows(self, lines: Lines, indices: Sequence[tuple[int, str]], when: When) -> str:
+        """What the lanes of vectors want of rows that are in no plane. Returns the C variable that says whether all of them are
+        small enough."""
         c, vectors = self.pair_names(), self.vectors
         assert vectors is not None
-        fits = c.fits if moving else c.all_fit
-        if vectors.rows.narrows:
-            lines.add(f"bool {fits} = {c.all_fit if moving else 'true'};")
-        if not vectors.rows.has(moving):
+        rows = vectors.rows
+        names = {When.ONCE: c.same_fit, When.BLOCK: c.all_fit, When.GROUP: c.fits}
+        fits = names[when]
+        if rows.narrows:
+            before = {
+                When.ONCE: "true",
+                When.BLOCK: c.same_fit if rows.has(When.ONCE) else "true",
+                When.GROUP: c.all_fit,
+            }
+            lines.add(f"bool {fits} = {before[when]};")
+        if not rows.has(when):
             return fits
 
         def place(load: t.Load) -> tuple[str, str, str]:
@@ -369,11 +437,11 @@ class TransposedTileWriter(TileWriter):
             extent = self._extent(load.array, len(load.subscripts) - 1)
             return self.printer.in_array(load), self.affine(last.affine), extent
 
-        if moving:
+        if when is When.GROUP:
             lines.add(f"const int64_t {c.first} = {c.step};")
-        lines.add(*vectors.rows.declarations(moving))
+        lines.add(*rows.declarations(when))
         lines.open("{")
-        copies = list(vectors.rows.copied(moving, place, fits))
+        copies = list(rows.copied(when, place, fits))
         self.indices_of(lines, indices, "\n".join(copies))
         lines.add(*copies)
         lines.close()
@@ -488,9 +556,9 @@ class TransposedTileWriter(TileWriter):
         """Whether lanes that are not at work may compute along, with whatever is in the buffers, because it is thrown away."""
         if self.vectors is None:
             return False
-        body, places = self.bound.body, self.vectors.elements()
-        nodes = (n for s in t.all_statements(body.statements) for v in t.own_values(s) for n in t.walk(v))
-        only_buffers = all(node in places or is_constant(node) for node in nodes if isinstance(node, t.Load))
+        places = self.vectors.elements()
+        loads = loads_of(self.bound, self.vectors.profiles.elements)
+        only_buffers = all(load in places or is_constant(load) for load in loads)
         bools = any(plane.dtype == "bool" for plane in self.buffers.planes)
         return only_buffers and not bools and not self._exact_sums and not self.raises
 

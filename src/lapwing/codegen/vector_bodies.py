@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from lapwing.codegen.body.expression import C_TYPES, SUFFIXES, stripped
 from lapwing.codegen.body.names import Names
+from lapwing.codegen.body.narrowing import is_table, letter_of
 from lapwing.codegen.transposed import Buffers
 from lapwing.loopnest.binding import powers
 from lapwing.loopnest.binding import typed as t
@@ -21,7 +22,7 @@ from lapwing.tiling.invariants import invariant_divisors, is_invariant, raises_a
 from lapwing.tiling.transposed import ITEMSIZES, TRANSPOSED_LANES
 
 _MOST_VECTORS = 16  # whose operations are written out
-WIDE = {4: "int32", 8: "int64"}
+WIDE = {2: "int16", 4: "int32", 8: "int64"}
 _OPERATORS = frozenset(
     """
     + - * / & | ^ < <= > >= == != && || not truth min max abs sqrt numpy.maximum numpy.minimum numpy.fmax numpy.fmin numpy.where
@@ -97,8 +98,38 @@ class Reciprocals:
         return f"__builtin_expect(!{self.quick} || {found}, 0)"
 
 
+@dataclass(frozen=True)
+class Profile:
+    """Elements of a table along a row, as a query profile of sequence alignment has them: one index stays with a lane, that along
+    ``axis``, and the other moves on in every step, through the same elements in all blocks of rows."""
+
+    element: t.Load
+    axis: int
+    stays: t.Load
+    moves: t.Load
+
+
+def profiles_of(bound: BoundNest, move: Move, is_same: Callable[[t.Load], bool]) -> list[Profile]:
+    """The tables of a body of narrow integers, whose indices are inside."""
+    found = []
+    for load in (n for value in _values(bound) for n in t.walk(value) if isinstance(n, t.Load) and is_table(n)):
+        if any(isinstance(s, t.LookupSubscript) and (s.trap is not None or s.counts_from_end) for s in load.subscripts):
+            continue
+        letters = [letter for s in load.subscripts if isinstance(s, t.LookupSubscript) and (letter := letter_of(s))]
+        moves = [move(letter) for letter in letters]
+        staying = [k for k, moved in enumerate(moves) if moved is not None and is_row(moved) and not moved[1]]
+        if len(staying) == 1 and is_row(moves[1 - staying[0]]) and is_same(letters[1 - staying[0]]):
+            found.append(Profile(load, staying[0], letters[staying[0]], letters[1 - staying[0]]))
+    return list(dict.fromkeys(found))
+
+
 def reason_against_vectors(
-    bound: BoundNest, buffers: Buffers, vector_bytes: int, move: Move, accumulators: Sequence[Accumulator]
+    bound: BoundNest,
+    buffers: Buffers,
+    vector_bytes: int,
+    move: Move,
+    accumulators: Sequence[Accumulator],
+    profiles: Sequence[Profile] = (),
 ) -> str | None:
     """Why a loop body without branches is not computed in vectors; None where it is."""
     size, body = computed_size(buffers), bound.body
@@ -106,9 +137,9 @@ def reason_against_vectors(
         return (
             "vectors of the processor are too short for its elements" if size in WIDE else "its elements are too small"
         )
-    narrowed = frozenset(
-        load for load in loads_of(bound) if load not in buffers.places and _is_narrowed(load, size, move)
-    )
+    tables = frozenset(profile.element for profile in profiles)
+    loads = loads_of(bound, tables)
+    narrowed = frozenset(load for load in loads if load not in buffers.places and _is_narrowed(load, size, move))
     for plane in buffers.planes:
         if plane.dtype.startswith("complex"):
             return f"{plane.array} holds complex numbers"
@@ -117,14 +148,14 @@ def reason_against_vectors(
         if is_other if plane.written else 2 * ITEMSIZES[plane.dtype] < size:
             return f"{plane.array} has elements of another size ({plane.dtype}) than what else is computed"
     for value in _values(bound):
-        if not _is_uniform(value, size, narrowed):
-            return _reason_against(value, size, narrowed)
+        if not _is_uniform(value, size, narrowed, tables):
+            return _reason_against(value, size, narrowed, tables)
     sums = [a.dtype for a in body.accumulators if a.exact_sum]
     if any(_size(dtype) != size for dtype in (*sums, *(a.dtype for a in accumulators))):
         return "a reduction has another size than what else is computed"
     if size != 8 and body.traps:
         return "iterations may raise"
-    for load in loads_of(bound):
+    for load in loads:
         is_kept = load in buffers.places or _size(load.dtype) == size or is_constant(load) or is_row(move(load))
         if not is_kept:
             return (
@@ -133,11 +164,11 @@ def reason_against_vectors(
     return None
 
 
-def _reason_against(node: t.Typed, size: int, narrowed: frozenset[t.Load]) -> str:
+def _reason_against(node: t.Typed, size: int, narrowed: frozenset[t.Load], tables: frozenset[t.Load]) -> str:
     """What in an expression is not for vectors: the innermost part that is not."""
     for child in t.children(node):
-        if not _is_uniform(child, size, narrowed):
-            return _reason_against(child, size, narrowed)
+        if not _is_uniform(child, size, narrowed, tables):
+            return _reason_against(child, size, narrowed, tables)
     match node:
         case t.Load(array=array, subscripts=subscripts) if any(isinstance(s, t.LookupSubscript) for s in subscripts):
             return f"elements of {array} are looked up, by indices of another size than what else is computed"
@@ -176,7 +207,12 @@ def of_one_size(body: t.TypedBody, size: int) -> t.TypedBody:
             ) if size == 4:
                 narrow = (converted(t.Convert("int32", operand)) for operand in operands)
                 return t.Operation("int32", operator, tuple(narrow))
-        if isinstance(node, t.Convert) and node.trap is None and node.dtype == dtype:
+        if (
+            isinstance(node, t.Convert)
+            and node.trap is None
+            and node.dtype == dtype
+            and _size(node.operand.dtype) < size
+        ):
             found = _widened(node.operand, dtype, wide)
             if found is not None and node.operand.dtype != "bool":
                 return found
@@ -232,7 +268,8 @@ def _values(bound: BoundNest) -> Iterator[t.Typed]:
 
 def _is_narrowed(load: t.Load, size: int, move: Move) -> bool:
     """Whether it is one of integers in a row that are wider than all else, as those of sequences mostly are."""
-    return load.dtype == "int64" and size == 4 and is_row(move(load)) and not is_constant(load)
+    is_wider = load.dtype in WIDE.values() and ITEMSIZES[load.dtype] > size
+    return is_wider and size < 8 and is_row(move(load)) and not is_constant(load)
 
 
 def is_constant(load: t.Load) -> bool:
@@ -268,9 +305,9 @@ def loads_of(bound: BoundNest, without: Collection[t.Typed] = ()) -> list[t.Load
     return list(dict.fromkeys(n for value in _values(bound) for n in walk(value) if isinstance(n, t.Load)))
 
 
-def _is_uniform(node: t.Typed, size: int, narrowed: frozenset[t.Load]) -> bool:
+def _is_uniform(node: t.Typed, size: int, narrowed: frozenset[t.Load], tables: frozenset[t.Load]) -> bool:
     """Whether all that is computed has elements of one size. Narrower ones are widened when they are loaded, and of wider
-    ones some may be ``narrowed``, which are compared and nothing else."""
+    ones some may be ``narrowed``, which are compared and nothing else, or from ``tables``, of which narrow ones are kept."""
 
     def is_wide(operand: t.Typed) -> bool:
         return isinstance(operand, t.Load) or operand.dtype == "bool" or _size(operand.dtype) == size
@@ -278,17 +315,19 @@ def _is_uniform(node: t.Typed, size: int, narrowed: frozenset[t.Load]) -> bool:
     match node:
         case _ if is_invariant(node):
             return True
+        case t.Load() if node in tables:
+            return True
         case t.Load(dtype=dtype, subscripts=subscripts):
             indices = [s.index for s in subscripts if isinstance(s, t.LookupSubscript)]
             # There is one size of indices, too.
             known = all(map(is_invariant, indices)) or (
-                size == 8 and all(_is_uniform(i, size, narrowed) for i in indices)
+                size == 8 and all(_is_uniform(i, size, narrowed, tables) for i in indices)
             )
             return known and 0 < _size(dtype) <= size and not dtype.startswith("complex")
         case t.Local(dtype=dtype) | t.Index(dtype=dtype):
             return dtype == "bool" or _size(dtype) == size
         case t.Operation(operator="==" | "!=" | "<" | "<=" | ">" | ">=", operands=operands) if all(
-            o in narrowed for o in operands
+            isinstance(o, t.Load) and (o in narrowed or _is_uniform(o, size, narrowed, tables)) for o in operands
         ):
             return True
         case t.Operation(operator="==" | "!=" | "<" | "<=" | ">" | ">=", operands=operands) if all(
@@ -298,7 +337,7 @@ def _is_uniform(node: t.Typed, size: int, narrowed: frozenset[t.Load]) -> bool:
         case t.Convert(dtype=dtype, operand=operand, trap=None) if _is_of_indices(operand):
             return dtype == WIDE[size]
         case t.Convert(dtype=dtype, operand=operand, trap=None):
-            return is_wide(operand) and _size(dtype) == size and _is_uniform(operand, size, narrowed)
+            return is_wide(operand) and _size(dtype) == size and _is_uniform(operand, size, narrowed, tables)
         case t.Operation(dtype=dtype, operator=operator, operands=operands):
             known = operator in _OPERATORS and not t.is_numpy_loop(node)
             fits = known and all(map(is_wide, operands)) and (dtype == "bool" or _size(dtype) == size)
@@ -306,7 +345,7 @@ def _is_uniform(node: t.Typed, size: int, narrowed: frozenset[t.Load]) -> bool:
             fits = _size(dtype) == size
         case _:
             return False
-    return fits and all(_is_uniform(child, size, narrowed) for child in t.children(node))
+    return fits and all(_is_uniform(child, size, narrowed, tables) for child in t.children(node))
 
 
 def _is_of_indices(node: t.Typed) -> bool:

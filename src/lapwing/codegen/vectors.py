@@ -20,9 +20,9 @@ from functools import cached_property
 from lapwing.codegen.body.expression import C_TYPES
 from lapwing.codegen.body.names import Names, PairNames
 from lapwing.codegen.body.text import Lines, plus, signed
-from lapwing.codegen.lane_rows import LaneRows
+from lapwing.codegen.lane_rows import PROFILE, LaneProfiles, LaneRows
 from lapwing.codegen.transposed import Buffers
-from lapwing.codegen.vector_bodies import WIDE, Accumulator, Move, Reciprocals, loads_of
+from lapwing.codegen.vector_bodies import WIDE, Accumulator, Move, Profile, Reciprocals, loads_of
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.transposed import (
@@ -66,15 +66,21 @@ class VectorSteps:
         move: Move,
         accumulators: Sequence[Accumulator],
         value: Value,
+        is_same: Callable[[t.Load], bool],
+        profiles: Sequence[Profile] = (),
+        kind: str = "",
     ) -> None:
-        self._value = value
+        """is_same: of elements that lie in no buffer, whether all blocks of rows go through the same; kind: what the names of
+        types begin with, where a module has other vectors, too."""
+        self._value, self._kind = value, kind
         self.buffers, self.c, self._names, self.width = buffers, c, names, width
         self._accumulators = accumulators
         self.count = TRANSPOSED_LANES // width
         self._written = [k for k, plane in enumerate(buffers.planes) if plane.written]
         self._size = ITEMSIZES[buffers.planes[self._written[0]].dtype]
-        loads = [load for load in loads_of(bound) if load not in buffers.places]
-        self.rows = LaneRows(loads, move, self._size, names, c)
+        self.profiles = LaneProfiles(profiles, move, names, c)
+        loads = [load for load in loads_of(bound, self.profiles.elements) if load not in buffers.places]
+        self.rows = LaneRows(loads, move, is_same, self._size, names, c)
         self.reciprocals = Reciprocals(bound, names, c.lane)
         self._imaged = images_of(bound, buffers.all_planes)
         # Sixteen floats at a time have a way to their roots without the divider.
@@ -88,6 +94,7 @@ class VectorSteps:
         """What stands for the elements in the loop body."""
         lane = self.c.lane
         found = {load: f"{self.rows.name(load)}[{lane}]" for load in self.rows}
+        found |= {p.element: f"{self.profiles.name(p)}[{lane}]" for p in self.profiles}
         for load, (number, offset) in self.buffers.places.items():
             pointer, across = self._source(number, offset)
             found[load] = f"{pointer}[{lane if not across else f'{lane} {signed(across)}'}]"
@@ -113,6 +120,8 @@ class VectorSteps:
         for load in self._rooted.values():
             found[self._root(load)] = f"const float *restrict {self._root(load)}"
         found |= {name: declared for declared, name in self.reciprocals.parameters()}
+        for name in map(self.profiles.name, self.profiles):
+            found[name] = f"const {self._c_type(PROFILE)} *restrict {name}"
         return [*((declared, name) for name, declared in found.items()), (f"int64_t {self.c.lane}", self.c.lane)]
 
     def _source(self, number: int, offset: Offset) -> tuple[str, int]:
@@ -147,6 +156,7 @@ class VectorSteps:
         """The types of vectors, and of the same anywhere in memory."""
         dtypes = [*(plane.dtype for plane in self.buffers.planes), *(a.dtype for a in self._accumulators)]
         dtypes += [image.value.dtype for image in self._images]
+        dtypes += [PROFILE] if self.profiles.elements else []
         c_types = {self._memory_type(dtype): ITEMSIZES[dtype] for dtype in dtypes}
         c_types |= {self._c_type(dtype): self._size for dtype in dtypes}
         for c_type, size in c_types.items():
@@ -165,14 +175,16 @@ class VectorSteps:
     @property
     def _order(self) -> str:
         """The type of places in vectors."""
-        return self._names.get("vector of places", "vector_of_places")
+        return self._names.get("vector of places", f"{self._kind}vector_of_places")
 
     def _memory_type(self, dtype: str) -> str:
         """The type of elements in memory; there are no vectors of bools."""
         return "uint8_t" if dtype == "bool" else C_TYPES[dtype]
 
     def _type(self, c_type: str, suffix: str = "") -> str:
-        return self._names.get(("vector of", c_type, suffix), f"vector_of_{c_type.removesuffix('_t')}{suffix}")
+        return self._names.get(
+            ("vector of", c_type, suffix), f"{self._kind}vector_of_{c_type.removesuffix('_t')}{suffix}"
+        )
 
     def _vector(self, dtype: str) -> str:
         return self._type(self._c_type(dtype))
@@ -359,6 +371,10 @@ class VectorSteps:
                 for k in range(self.count):
                     load = self._load(dtype, pointer, k, offset[0])
                     yield f"const {self._vector(dtype)} {self._variable(name, k)} = {load};"
+        for profile in self.profiles:
+            name, pointer = self.profiles.name(profile), self.profiles.at_step(profile)
+            for k in range(self.count):
+                yield f"const {self._vector(PROFILE)} {self._variable(name, k)} = {self._load(PROFILE, pointer, k)};"
         yield from self.rows.at_step()
 
     def _shifted(self, number: int, offset: Offset) -> Iterator[str]:
@@ -404,6 +420,8 @@ class VectorSteps:
         places |= {
             name: f"(const float *)&{self._variable(name, k)}" for name in map(self._root, self._rooted.values())
         }
+        for name in map(self.profiles.name, self.profiles):
+            places[name] = f"(const {self._c_type(PROFILE)} *)&{self._variable(name, k)}"
         places |= {a.argument: self._lane_of(a, a.lanes, k) for a in self._accumulators}
         if self.reciprocals:
             places[self.reciprocals.doubt] = f"({self.reciprocals.c_type} *)&{self.reciprocals.doubt}"

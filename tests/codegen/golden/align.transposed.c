@@ -8,8 +8,17 @@
  */
 #include "lapwing.h"
 #include "support.h"
-#define LW_BYTES 4
+#include "ranges.h"
+#define LW_BYTES 2
+#define LW_STORED_BYTES 4
 #include "transposed.h"
+#define LW_BYTES 4
+#define LW_CALLED
+#include "transposed.h"
+
+typedef int16_t narrow_vector_of_int16 __attribute__((vector_size(64)));
+typedef int16_t narrow_vector_of_int16_anywhere __attribute__((vector_size(64), aligned(2), may_alias));
+typedef int16_t narrow_vector_of_places __attribute__((vector_size(64)));
 
 typedef int32_t vector_of_int32 __attribute__((vector_size(64)));
 typedef int32_t vector_of_int32_anywhere __attribute__((vector_size(64), aligned(4), may_alias));
@@ -35,7 +44,7 @@ LW_INLINE void align_point_in_vector(const int32_t *restrict h_2_ago_1_above, co
     *best = lw_max_i32(*best, h_new);
 }
 
-void lw_tile_compute(lw_tile *tile, const lw_box *box) {
+static void compute_wide(lw_tile *tile, const lw_box *box) {
     int32_t *restrict const h = tile->arrays[0].base;
     const int64_t h_s0 = tile->arrays[0].stride[0];
     const uint8_t *restrict const a = tile->arrays[1].base;
@@ -47,6 +56,15 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     /* Of every step kept the lanes side by side: lane l is at position step - l of row block + l. */
     int32_t h_steps[16 * 104] __attribute__((aligned(64)));
     lw_rows h_rows, h_own_rows;
+    const int64_t length = lw_max_i64(0, box->hi[1] - box->lo[1]) + 64; /* steps */
+    int32_t *const b_lanes = lw_new_row(64 + length, sizeof(int32_t));
+    {
+        const int64_t j = box->lo[1];
+        const uint8_t *const b_here = &b[j - 1] - (-length);
+        for (int64_t lane = lw_max_i64(-length, (j - 1) - tile->arrays[2].shape[0] + 1) - (-length); lane
+                < lw_min_i64(64, (j - 1) + 1) - (-length); ++lane)
+            b_lanes[lane] = b_here[-lane];
+    }
     const int64_t i_end = box->hi[0];
     for (int64_t block = box->lo[0]; block < i_end; block += 64) {
         const int64_t lanes = lw_min_i64(64, i_end - block);
@@ -99,18 +117,6 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
             /* Whether all lanes are at work in all of these steps. */
             const bool full = beyond - first_lane == 64 && row_from[beyond - 1 + 16] + beyond - 1 <= step && end
                     <= row_until[first_lane + 16] + first_lane;
-            const int64_t first = step;
-            int32_t b_lanes[71];
-            {
-                const int64_t j = begin + step;
-                const uint8_t *const b_here = &b[j - 1] - (first_lane - 7);
-                if ((j - 1) - tile->arrays[2].shape[0] + 1 <= first_lane - 7 && first_lane + 64 <= (j - 1) + 1)
-                    for (int64_t lane = 0; lane < 71; ++lane) b_lanes[lane] = b_here[-lane];
-                else
-                    for (int64_t lane = lw_max_i64(first_lane - 7, (j - 1) - tile->arrays[2].shape[0] + 1) - (first_lane
-                            - 7); lane < lw_min_i64(first_lane + 64, (j - 1) + 1) - (first_lane - 7); ++lane)
-                        b_lanes[lane] = b_here[-lane];
-            }
             {
                 /* 4 vectors of 16 lanes; those of the last steps are kept. */
                 vector_of_int32 h_1_ago_0 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 1) & 15) * 104 + 16
@@ -163,7 +169,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         const vector_of_int32 h_1_ago_1_above_3 = LW_SHUFFLE(vector_of_places, h_1_ago_2, h_1_ago_3, 15,
                                 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
                         const int32_t *const a_here = a_lanes + 16 + first_lane;
-                        const int32_t *const b_here = b_lanes + 7 - (step - first);
+                        const int32_t *const b_here = b_lanes + length + first_lane - step;
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 16; ++lane) {
                             align_point_in_vector((const int32_t *)&h_2_ago_1_above_0,
@@ -240,7 +246,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                     const vector_of_int32 h_1_ago_1_above_3 = LW_SHUFFLE(vector_of_places, h_1_ago_2, h_1_ago_3, 15, 16,
                             17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
                     const int32_t *const a_here = a_lanes + 16 + first_lane;
-                    const int32_t *const b_here = b_lanes + 7 - (step - first);
+                    const int32_t *const b_here = b_lanes + length + first_lane - step;
                     if (low < 16 && 0 < high) {
                         vector_of_int32 h_new_2_0 = h_now_0;
                         vector_of_int32 best_lanes_new_0 = best_lanes_0;
@@ -355,7 +361,315 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                     true);
         for (int lane = 0; lane < 80; ++lane) best = lw_max_i32(best, best_lanes[lane]);
     }
+    free(b_lanes);
     tile->accumulators[0].i = best;
+}
+
+LW_INLINE void align_point_narrow(const uint8_t *restrict a, const uint8_t *restrict b, const int16_t *restrict h_2_ago,
+        const int16_t *restrict h_1_ago, int16_t *restrict h_now, int64_t lane, int32_t match, int32_t mismatch,
+        int32_t gap_2, int16_t *best, int64_t i, int64_t j) {
+    const int16_t s = (a[i - 1] == b[j - 1]) ? (int16_t)(int32_t)match : (int16_t)(int32_t)mismatch;
+    const int16_t h_new = lw_max_i16(lw_max_i16(lw_max_i16((int16_t)0, (int16_t)(h_2_ago[lane - 1] + s)),
+            (int16_t)(h_1_ago[lane - 1] - (int16_t)(int32_t)gap_2)), (int16_t)(h_1_ago[lane]
+            - (int16_t)(int32_t)gap_2));
+    h_now[lane] = h_new;
+    *best = lw_max_i16(*best, h_new);
+}
+
+LW_INLINE void align_point_in_vector_narrow(const int16_t *restrict h_2_ago_1_above,
+        const int16_t *restrict h_1_ago_1_above, const int16_t *restrict h_1_ago, int16_t *restrict h_now,
+        const int16_t *restrict a_here, const int16_t *restrict b_here, int64_t lane, int32_t match, int32_t mismatch,
+        int32_t gap_2, int16_t *best) {
+    const int16_t s = (a_here[lane] == b_here[lane]) ? (int16_t)(int32_t)match : (int16_t)(int32_t)mismatch;
+    const int16_t h_new = lw_max_i16(lw_max_i16(lw_max_i16((int16_t)0, (int16_t)(h_2_ago_1_above[lane] + s)),
+            (int16_t)(h_1_ago_1_above[lane] - (int16_t)(int32_t)gap_2)), (int16_t)(h_1_ago[lane]
+            - (int16_t)(int32_t)gap_2));
+    h_now[lane] = h_new;
+    *best = lw_max_i16(*best, h_new);
+}
+
+static void compute_narrow(lw_tile *tile, const lw_box *box) {
+    int32_t *restrict const h = tile->arrays[0].base;
+    const int64_t h_s0 = tile->arrays[0].stride[0];
+    const uint8_t *restrict const a = tile->arrays[1].base;
+    const uint8_t *restrict const b = tile->arrays[2].base;
+    const int32_t match = (int32_t)tile->scalars[2].i;
+    const int32_t mismatch = (int32_t)tile->scalars[3].i;
+    const int32_t gap_2 = (int32_t)tile->scalars[4].i;
+    int16_t best = (int16_t)tile->accumulators[0].i;
+    /* Of every step kept the lanes side by side: lane l is at position step - l of row block + l. */
+    int16_t h_steps[16 * 104] __attribute__((aligned(64)));
+    lw_rows h_rows, h_own_rows;
+    const int64_t length = lw_max_i64(0, box->hi[1] - box->lo[1]) + 64; /* steps */
+    int16_t *const b_lanes = lw_new_row(64 + length, sizeof(int16_t));
+    {
+        const int64_t j = box->lo[1];
+        const uint8_t *const b_here = &b[j - 1] - (-length);
+        for (int64_t lane = lw_max_i64(-length, (j - 1) - tile->arrays[2].shape[0] + 1) - (-length); lane
+                < lw_min_i64(64, (j - 1) + 1) - (-length); ++lane)
+            b_lanes[lane] = b_here[-lane];
+    }
+    const int64_t i_end = box->hi[0];
+    for (int64_t block = box->lo[0]; block < i_end; block += 64) {
+        const int64_t lanes = lw_min_i64(64, i_end - block);
+        int64_t begin, row_from[104], row_until[104];
+        int32_t *h_first;
+        {
+            const int64_t i = block;
+            begin = box->lo[1];
+            const int64_t j = begin;
+            h_first = (int32_t *)&h[i * h_s0 + j];
+            for (int64_t lane = 0; lane < lanes; ++lane) {
+                row_from[lane + 16] = box->lo[1] - begin;
+                row_until[lane + 16] = box->hi[1] - begin;
+            }
+            lw_no_rows(&h_rows);
+            lw_add_rows(&h_rows, row_from, row_until, 0, lanes, -1, -1);
+            lw_add_rows(&h_rows, row_from, row_until, 0, lanes, -1, 0);
+            lw_add_rows(&h_rows, row_from, row_until, 0, lanes, 0, -1);
+            lw_add_rows(&h_rows, row_from, row_until, 0, lanes, 0, 0);
+            lw_rows_before(&h_rows, row_from, 0, lanes);
+            lw_make_squares_2_of_4(&h_rows);
+            lw_no_rows(&h_own_rows);
+            lw_add_rows(&h_own_rows, row_from, row_until, 0, lanes, 0, 0);
+            lw_make_squares_2_of_4(&h_own_rows);
+        }
+        int16_t best_lanes[80];
+        for (int lane = 0; lane < 80; ++lane) best_lanes[lane] = best;
+        int16_t a_lanes[96];
+        {
+            const int64_t i = block;
+            const uint8_t *const a_here = &a[i - 1] + (-16);
+            if (-(i - 1) <= -16 && 80 <= tile->arrays[1].shape[0] - (i - 1))
+                for (int64_t lane = 0; lane < 96; ++lane) a_lanes[lane] = a_here[lane];
+            else
+                for (int64_t lane = lw_max_i64(-16, -(i - 1)) - (-16); lane < lw_min_i64(80, tile->arrays[1].shape[0]
+                        - (i - 1)) - (-16); ++lane)
+                    a_lanes[lane] = a_here[lane];
+        }
+        lw_copy_steps_2_of_4(h_steps + (-8 & 15) * 104 + 16, h_first, h_s0, 1, -8, -1, lanes, &h_rows, false, true);
+        int64_t from = 0, until = 0; /* lanes at work */
+        const int64_t last = row_until[lanes - 1 + 16] + lanes - 1;
+        int64_t group = 0;
+        for (; group < last; group += 8) {
+            lw_copy_steps_2_of_4(h_steps + (group & 15) * 104 + 16, h_first, h_s0, 1, group, -1, lanes, &h_rows, false,
+                    true);
+            int64_t step = group;
+            const int64_t end = lw_min_i64(step + 8, last);
+            const int64_t first_lane = 0;
+            const int64_t beyond = lanes;
+            /* Whether all lanes are at work in all of these steps. */
+            const bool full = beyond - first_lane == 64 && row_from[beyond - 1 + 16] + beyond - 1 <= step && end
+                    <= row_until[first_lane + 16] + first_lane;
+            {
+                /* 2 vectors of 32 lanes; those of the last steps are kept. */
+                narrow_vector_of_int16 h_1_ago_0 = *(const narrow_vector_of_int16_anywhere *)(h_steps + ((step - 1)
+                        & 15) * 104 + 16 + first_lane);
+                narrow_vector_of_int16 h_1_ago_1 = *(const narrow_vector_of_int16_anywhere *)(h_steps + ((step - 1)
+                        & 15) * 104 + 16 + first_lane + 32);
+                narrow_vector_of_int16 h_2_ago_0 = *(const narrow_vector_of_int16_anywhere *)(h_steps + ((step - 2)
+                        & 15) * 104 + 16 + first_lane);
+                narrow_vector_of_int16 h_2_ago_1 = *(const narrow_vector_of_int16_anywhere *)(h_steps + ((step - 2)
+                        & 15) * 104 + 16 + first_lane + 32);
+                narrow_vector_of_int16 best_lanes_0 = *(const narrow_vector_of_int16_anywhere *)(best_lanes + first_lane
+                        + 16);
+                narrow_vector_of_int16 best_lanes_1 = *(const narrow_vector_of_int16_anywhere *)(best_lanes + first_lane
+                        + 48);
+                if (full) {
+                    for (; step < end; ++step) {
+                        const int16_t *const h_2_ago = h_steps + ((step - 2) & 15) * 104 + 16;
+                        const int16_t *const h_1_ago = h_steps + ((step - 1) & 15) * 104 + 16;
+                        int16_t *const h_now = h_steps + (step & 15) * 104 + 16;
+                        narrow_vector_of_int16 h_now_0 = *(const narrow_vector_of_int16_anywhere *)(h_now + first_lane);
+                        narrow_vector_of_int16 h_now_1 = *(const narrow_vector_of_int16_anywhere *)(h_now + first_lane
+                                + 32);
+                        narrow_vector_of_int16 h_1_ago_above = {0};
+                        h_1_ago_above[31] = h_1_ago[first_lane - 1];
+                        narrow_vector_of_int16 h_2_ago_above = {0};
+                        h_2_ago_above[31] = h_2_ago[first_lane - 1];
+                        const narrow_vector_of_int16 h_2_ago_1_above_0 = LW_SHUFFLE(narrow_vector_of_places,
+                                h_2_ago_above, h_2_ago_0, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45,
+                                46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62);
+                        const narrow_vector_of_int16 h_2_ago_1_above_1 = LW_SHUFFLE(narrow_vector_of_places, h_2_ago_0,
+                                h_2_ago_1, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49,
+                                50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62);
+                        const narrow_vector_of_int16 h_1_ago_1_above_0 = LW_SHUFFLE(narrow_vector_of_places,
+                                h_1_ago_above, h_1_ago_0, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45,
+                                46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62);
+                        const narrow_vector_of_int16 h_1_ago_1_above_1 = LW_SHUFFLE(narrow_vector_of_places, h_1_ago_0,
+                                h_1_ago_1, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49,
+                                50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62);
+                        const int16_t *const a_here = a_lanes + 16 + first_lane;
+                        const int16_t *const b_here = b_lanes + length + first_lane - step;
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 32; ++lane) {
+                            align_point_in_vector_narrow((const int16_t *)&h_2_ago_1_above_0,
+                                    (const int16_t *)&h_1_ago_1_above_0, (const int16_t *)&h_1_ago_0,
+                                    (int16_t *)&h_now_0, a_here, b_here, lane, match, mismatch, gap_2,
+                                    (int16_t *)&best_lanes_0 + lane);
+                        }
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 32; ++lane) {
+                            align_point_in_vector_narrow((const int16_t *)&h_2_ago_1_above_1,
+                                    (const int16_t *)&h_1_ago_1_above_1, (const int16_t *)&h_1_ago_1,
+                                    (int16_t *)&h_now_1, a_here + 32, b_here + 32, lane, match, mismatch, gap_2,
+                                    (int16_t *)&best_lanes_1 + lane);
+                        }
+                        *(narrow_vector_of_int16_anywhere *)(h_now + first_lane) = h_now_0;
+                        *(narrow_vector_of_int16_anywhere *)(h_now + first_lane + 32) = h_now_1;
+                        h_2_ago_0 = h_1_ago_0;
+                        h_2_ago_1 = h_1_ago_1;
+                        h_1_ago_0 = h_now_0;
+                        h_1_ago_1 = h_now_1;
+                        __asm__ volatile("" ::: "memory");
+                    }
+                    until = beyond;
+                }
+                for (; step < end; ++step) {
+                    while (until < beyond && row_from[until + 16] + until <= step) ++until;
+                    while (from < until && row_until[from + 16] + from <= step) ++from;
+                    const int16_t *const h_2_ago = h_steps + ((step - 2) & 15) * 104 + 16;
+                    const int16_t *const h_1_ago = h_steps + ((step - 1) & 15) * 104 + 16;
+                    int16_t *const h_now = h_steps + (step & 15) * 104 + 16;
+                    const int16_t low = (int16_t)(from - first_lane), high = (int16_t)(until - first_lane);
+                    narrow_vector_of_int16 h_now_0 = *(const narrow_vector_of_int16_anywhere *)(h_now + first_lane);
+                    narrow_vector_of_int16 h_now_1 = *(const narrow_vector_of_int16_anywhere *)(h_now + first_lane
+                            + 32);
+                    narrow_vector_of_int16 h_1_ago_above = {0};
+                    h_1_ago_above[31] = h_1_ago[first_lane - 1];
+                    narrow_vector_of_int16 h_2_ago_above = {0};
+                    h_2_ago_above[31] = h_2_ago[first_lane - 1];
+                    const narrow_vector_of_int16 h_2_ago_1_above_0 = LW_SHUFFLE(narrow_vector_of_places, h_2_ago_above,
+                            h_2_ago_0, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50,
+                            51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62);
+                    const narrow_vector_of_int16 h_2_ago_1_above_1 = LW_SHUFFLE(narrow_vector_of_places, h_2_ago_0,
+                            h_2_ago_1, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50,
+                            51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62);
+                    const narrow_vector_of_int16 h_1_ago_1_above_0 = LW_SHUFFLE(narrow_vector_of_places, h_1_ago_above,
+                            h_1_ago_0, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50,
+                            51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62);
+                    const narrow_vector_of_int16 h_1_ago_1_above_1 = LW_SHUFFLE(narrow_vector_of_places, h_1_ago_0,
+                            h_1_ago_1, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50,
+                            51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62);
+                    const int16_t *const a_here = a_lanes + 16 + first_lane;
+                    const int16_t *const b_here = b_lanes + length + first_lane - step;
+                    if (low < 32 && 0 < high) {
+                        narrow_vector_of_int16 h_new_2_0 = h_now_0;
+                        narrow_vector_of_int16 best_lanes_new_0 = best_lanes_0;
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 32; ++lane) {
+                            align_point_in_vector_narrow((const int16_t *)&h_2_ago_1_above_0,
+                                    (const int16_t *)&h_1_ago_1_above_0, (const int16_t *)&h_1_ago_0,
+                                    (int16_t *)&h_new_2_0, a_here, b_here, lane, match, mismatch, gap_2,
+                                    (int16_t *)&best_lanes_new_0 + lane);
+                        }
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 32; ++lane) {
+                            h_now_0[lane] = (low <= (int16_t)(lane)) & ((int16_t)(lane) < high) ? h_new_2_0[lane]
+                                    : h_now_0[lane];
+                            best_lanes_0[lane] = (low <= (int16_t)(lane)) & ((int16_t)(lane) < high)
+                                    ? best_lanes_new_0[lane] : best_lanes_0[lane];
+                        }
+                    }
+                    if (low < 64 && 32 < high) {
+                        narrow_vector_of_int16 h_new_2_1 = h_now_1;
+                        narrow_vector_of_int16 best_lanes_new_1 = best_lanes_1;
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 32; ++lane) {
+                            align_point_in_vector_narrow((const int16_t *)&h_2_ago_1_above_1,
+                                    (const int16_t *)&h_1_ago_1_above_1, (const int16_t *)&h_1_ago_1,
+                                    (int16_t *)&h_new_2_1, a_here + 32, b_here + 32, lane, match, mismatch, gap_2,
+                                    (int16_t *)&best_lanes_new_1 + lane);
+                        }
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 32; ++lane) {
+                            h_now_1[lane] = (low <= (int16_t)(lane + 32)) & ((int16_t)(lane + 32) < high)
+                                    ? h_new_2_1[lane] : h_now_1[lane];
+                            best_lanes_1[lane] = (low <= (int16_t)(lane + 32)) & ((int16_t)(lane + 32) < high)
+                                    ? best_lanes_new_1[lane] : best_lanes_1[lane];
+                        }
+                    }
+                    *(narrow_vector_of_int16_anywhere *)(h_now + first_lane) = h_now_0;
+                    *(narrow_vector_of_int16_anywhere *)(h_now + first_lane + 32) = h_now_1;
+                    h_2_ago_0 = h_1_ago_0;
+                    h_2_ago_1 = h_1_ago_1;
+                    h_1_ago_0 = h_now_0;
+                    h_1_ago_1 = h_now_1;
+                    __asm__ volatile("" ::: "memory");
+                }
+                *(narrow_vector_of_int16_anywhere *)(best_lanes + first_lane + 16) = best_lanes_0;
+                *(narrow_vector_of_int16_anywhere *)(best_lanes + first_lane + 48) = best_lanes_1;
+            }
+            for (; step < end; ++step) {
+                while (until < beyond && row_from[until + 16] + until <= step) ++until;
+                while (from < until && row_until[from + 16] + from <= step) ++from;
+                const int16_t *const h_2_ago = h_steps + ((step - 2) & 15) * 104 + 16;
+                const int16_t *const h_1_ago = h_steps + ((step - 1) & 15) * 104 + 16;
+                int16_t *const h_now = h_steps + (step & 15) * 104 + 16;
+                #pragma GCC ivdep
+                for (int64_t lane = from; lane < until; ++lane) {
+                    const int64_t i = block + lane;
+                    const int64_t j = begin + step - lane;
+                    align_point_narrow(a, b, h_2_ago, h_1_ago, h_now, lane, match, mismatch, gap_2, &best_lanes[lane
+                            + 16], i, j);
+                }
+                __asm__ volatile("" ::: "memory");
+            }
+            lw_copy_steps_2_of_4(h_steps + (group & 15) * 104 + 16, h_first, h_s0, 1, group, 0, lanes, &h_own_rows,
+                    true, true);
+        }
+        for (int64_t left = group; left < last; left += 8)
+            lw_copy_steps_2_of_4(h_steps + (left & 15) * 104 + 16, h_first, h_s0, 1, left, 0, lanes, &h_own_rows, true,
+                    true);
+        for (int lane = 0; lane < 80; ++lane) best = lw_max_i16(best, best_lanes[lane]);
+    }
+    free(b_lanes);
+    tile->accumulators[0].i = best;
+}
+
+/* The loop body on ranges. */
+static void align_ranges(const lw_tile *tile, const lw_range *tables, const lw_range *above, const lw_range *row,
+        lw_range *now, lw_range *all) {
+    /* 0: h */
+    const int32_t match = (int32_t)tile->scalars[2].i;
+    const int32_t mismatch = (int32_t)tile->scalars[3].i;
+    const int32_t gap_2 = (int32_t)tile->scalars[4].i;
+    (void)tile;
+    (void)tables;
+    const lw_range s = lw_range_join(lw_range_of((int32_t)match, all), lw_range_of((int32_t)mismatch, all));
+    now[0] = lw_range_max(lw_range_max(lw_range_max(lw_range_of(0, all), lw_range_plus(above[0], s, all)),
+            lw_range_minus(above[0], lw_range_of((int32_t)gap_2, all), all)), lw_range_minus(row[0],
+            lw_range_of((int32_t)gap_2, all), all));
+}
+
+void lw_tile_compute(lw_tile *tile, const lw_box *box) {
+    int32_t *restrict const h = tile->arrays[0].base;
+    const int64_t h_s0 = tile->arrays[0].stride[0];
+    const lw_reach reach = lw_reach_of(tile, align_ranges, NULL, 1, box->hi[1] - box->lo[1]);
+    const int64_t rows_2 = lw_narrow_rows(reach, 64);
+    if (rows_2 == 0 || box->hi[1] - box->lo[1] <= 0) {
+        compute_wide(tile, box);
+        return;
+    }
+    const int64_t i_end = box->hi[0];
+    for (int64_t block = box->lo[0]; block < i_end; block += rows_2) {
+        lw_box part = *box;
+        part.lo[0] = block, part.hi[0] = lw_min_i64(block + rows_2, i_end);
+        const int64_t limit = lw_largest_before(reach, part.hi[0] - part.lo[0]);
+        bool fits_2 = lw_is_narrow(tile->accumulators[0].i);
+        {
+            const int64_t i = part.lo[0];
+            const int64_t j = part.lo[1];
+            fits_2 = fits_2 && lw_within_i32(&h[i * h_s0 + j], h_s0, 1, -1, 0, -1, part.hi[1] - part.lo[1], limit);
+            fits_2 = fits_2 && lw_within_i32(&h[i * h_s0 + j], h_s0, 1, 0, part.hi[0] - part.lo[0], -1, 0, limit);
+        }
+        if (fits_2) {
+            compute_narrow(tile, &part);
+        }
+        else {
+            compute_wide(tile, &part);
+        }
+    }
 }
 
 static void copy_h(const lw_array *source, const lw_array *target, const lw_box *box) {

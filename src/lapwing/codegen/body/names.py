@@ -101,6 +101,7 @@ class PairNames:
     next: str = "next"
     fits: str = "fits"
     all_fit: str = "all_fit"
+    same_fit: str = "same_fit"
     gap: str = "gap"
     full: str = "full"
     low: str = "low"

@@ -39,7 +39,7 @@ SOURCES = Path(__file__).parents[1] / "cpp"  # what the runtime is built from
 LIBURING = ("-DLAPWING_LIBURING", "-luring")
 _CODEGEN = Path(__file__).parents[2] / "codegen"
 HEADERS = tuple(  # that generated code includes
-    _CODEGEN / name for name in ("support.h", "strips.h", "transposed.h", "correctly_rounded.h")
+    _CODEGEN / name for name in ("support.h", "strips.h", "transposed.h", "correctly_rounded.h", "ranges.h")
 )
 
 Announce = Callable[[str], None] | None
