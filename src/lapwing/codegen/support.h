@@ -647,6 +647,54 @@ LW_INLINE int64_t lw_exact_keep(int64_t *sum, double *terms, int64_t count, int6
     return 0;
 }
 
+/* Whether an exact sum has any terms, those aside that are kept as many as count says. */
+LW_INLINE bool lw_exact_has_terms(const int64_t *sum, int64_t count) {
+    return count != 0 || (sum[0] | sum[1] | sum[2] | sum[3]) != 0;
+}
+
+/* The exact sum of a value and all terms, also of those that are kept, rounded once; no terms are left. */
+static __attribute__((unused, noinline)) double lw_exact_rounded(int64_t *sum, double *terms, int64_t *count,
+                                                                 double first) {
+    if (!lw_exact_has_terms(sum, *count)) return first;
+    lw_exact_add_all(sum, terms, *count);
+    *count = 0;
+    lw_exact_add(sum, first);
+    int64_t *digit = sum + LW_EXACT_HEADER;
+    double rounded = 0;
+    lw_exact_carry(sum);
+    const bool is_negative = digit[LW_EXACT_DIGITS - 1] < 0;
+    if (is_negative) {
+        for (int k = 0; k < LW_EXACT_DIGITS; ++k) digit[k] = -digit[k];
+        lw_exact_carry(sum);
+    }
+    int top = LW_EXACT_DIGITS - 1;
+    while (top > 0 && digit[top] == 0) --top;
+    /* The three digits from the first one that is not 0 are rounded to 53 bits; below, all that counts is whether there is
+     * anything. */
+    const int low = top > 2 ? top - 2 : 0;
+    unsigned __int128 upper = 0;
+    for (int k = top; k >= low; --k) upper = upper << 32 | (uint64_t)digit[k];
+    bool more = false;
+    for (int k = 0; k < low; ++k) more |= digit[k] != 0;
+    int bits = 0;
+    while (bits < 96 && upper >> bits) ++bits;
+    const int dropped = bits > 53 ? bits - 53 : 0;
+    uint64_t mantissa = (uint64_t)(upper >> dropped);
+    if (dropped) {
+        const unsigned __int128 left = upper - ((unsigned __int128)mantissa << dropped);
+        const unsigned __int128 half = (unsigned __int128)1 << (dropped - 1);
+        if (left > half || (left == half && (more || (mantissa & 1)))) ++mantissa;
+    }
+    rounded = ldexp((double)mantissa, dropped + 32 * low - 1074);
+    if (is_negative) rounded = -rounded;
+    if (sum[1] || (sum[2] && sum[3]))
+        rounded = (double)NAN;
+    else if (sum[2] || sum[3])
+        rounded = sum[2] ? (double)INFINITY : -(double)INFINITY;
+    memset(sum, 0, LW_EXACT_WORDS * sizeof *sum);
+    return rounded;
+}
+
 /* A box of elements that lie one after the other in a buffer, as an array. */
 LW_INLINE lw_array lw_dense(const void *buffer, int64_t itemsize, int axes, const lw_box *box) {
     lw_array dense;

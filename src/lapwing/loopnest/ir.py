@@ -132,6 +132,21 @@ class SetTemporary(Statement):
 
 
 @dataclass(frozen=True)
+class AddTerm(SetTemporary):
+    """``name = name + term`` in a sequential region, where the sum of floats is exact: ``Rounded`` follows behind the loop.
+
+    ``value`` is that sum as the plain loop adds it.
+    """
+
+    term: Expression
+
+
+@dataclass(frozen=True)
+class Rounded(SetTemporary):
+    """``value`` is the scalar itself; where terms have been added exactly, the sum is rounded here."""
+
+
+@dataclass(frozen=True)
 class Accumulate(Statement):
     """``name = operator(name, value)`` with operator ``max``, ``min`` or ``+``; with ``set``, ``name = value``, a constant.
 

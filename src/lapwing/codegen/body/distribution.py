@@ -273,7 +273,7 @@ def _read(statements: Sequence[t.TypedStatement]) -> Iterator[t.Local]:
 
 def _set_in(statements: Sequence[t.TypedStatement]) -> Iterator[t.Local]:
     for statement in t.all_statements(statements):
-        if isinstance(statement, t.TypedLocal | t.TypedVariable | t.TypedAssign):
+        if isinstance(statement, t.TypedLocal | t.TypedVariable | t.TypedAssign | t.TypedRounded):
             yield statement.local
 
 

@@ -139,6 +139,8 @@ class StatementWriter:
                 yield f"const {C_TYPES[local.dtype]} {self._name(local)} = {stripped(value)};"
             case t.TypedAssign(local=local):
                 yield f"{self._name(local)} = {stripped(value)};"
+            case t.TypedRounded():
+                yield from self.rounded(statement, stripped(value))
             case t.TypedAccumulate(position=position) if position:
                 yield from self.extremum(statement)
             case t.TypedAccumulate(name=name):
@@ -325,6 +327,10 @@ class StatementWriter:
 
     def add_exactly(self, accumulator: t.Accumulator, value: str) -> str:
         """Another term of an exact sum."""
+        raise NotImplementedError
+
+    def rounded(self, statement: t.TypedRounded, value: str) -> Iterator[str]:
+        """An exact sum that begins with a value, rounded."""
         raise NotImplementedError
 
     def accumulate(self, accumulator: t.Accumulator, target: str, value: str) -> str:

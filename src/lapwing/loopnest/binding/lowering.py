@@ -23,6 +23,7 @@ from lapwing.loopnest.binding.promotion import (
     INT64_MAX,
     INT64_MIN,
     PARTS,
+    NUMPY_FLOAT,
     PY_BOOL,
     PY_INT,
     Interval,
@@ -84,6 +85,7 @@ class _Lowering(ExpressionLowering):
         self.kinds: list[ScalarType] = []
         self.versions: dict[str, int] = {}
         self.accumulators: dict[str, t.Accumulator] = {}
+        self.of_numpy: dict[str, bool] = {}  # by accumulator of terms, whether these are NumPy's
         self.constants: dict[str, t.Typed] = {}  # what accumulators are set to
         self.live = liveness(nest.body, nest.returns if nest.is_sequential else ())
         self.loops: list[_LoopFrame] = []
@@ -120,6 +122,11 @@ class _Lowering(ExpressionLowering):
                 load = element.code
                 assert isinstance(load, t.Load)
                 found.append(t.TypedStore(line, text, load, stored))
+            case ir.AddTerm() if self._add_exactly(statement, found):
+                pass
+            case ir.Rounded(name=name):
+                if _terms_name(name) in self.accumulators and self._temporary(name, line).code.dtype == "float64":
+                    self._round(statement, found)
             case ir.SetTemporary(name=name, value=value):
                 try:
                     lowered = self._narrowed(self._lower(value), line)
@@ -462,6 +469,40 @@ class _Lowering(ExpressionLowering):
         code = t.Operation(value.code.dtype, "assigned", (value.code, flag.code), trap)
         return Value(code, value.types, value.interval)
 
+    def _add_exactly(self, statement: ir.AddTerm, found: list[t.TypedStatement]) -> bool:
+        """A term of a sum that is exact, since it begins as a float and so are all terms; False where they are integers. Raises
+        RefusedError where that depends on which there are."""
+        name, line, traps = statement.name, statement.line, len(self.traps)
+        start, term = self._temporary(name, line), self._lower(statement.term)
+        kinds = start.types | term.types
+        if not any(kind.is_inexact or kind.is_complex for kind in kinds):
+            self.traps = self.traps[:traps]
+            return False
+        if {kind.dtype for kind in kinds} != {"float64"}:
+            self._refuse(line, f"{name} adds numbers of several types", "start the sum with a value of the type of its terms")
+        terms = _terms_name(name)
+        self.accumulators[terms] = t.Accumulator(terms, "terms", "float64", True, 0.0)
+        self.of_numpy[terms] = any(not kind.weak for kind in term.types)
+        found.append(t.TypedAccumulate(line, statement.text, terms, term.code))
+        return True
+
+    def _round(self, statement: ir.Rounded, found: list[t.TypedStatement]) -> None:
+        """The scalar that a loop has added terms to: NumPy's where these are, else of the type that it had."""
+        name, line, text, terms = statement.name, statement.line, statement.text, _terms_name(statement.name)
+        start = self._temporary(name, line)
+        local, noted = self._new_local(name, "float64"), self._new_local(terms, "bool")
+        found.append(t.TypedRounded(line, text, local, start.code, terms, noted))
+        types = start.types
+        if self.of_numpy[terms]:
+            types |= {NUMPY_FLOAT}
+            if name in self.of_known_kind:
+                kind = t.Select("int64", noted, self._number_of(NUMPY_FLOAT), self._kind_of(name))
+                kind_local = self._new_local(_kind_name(name), "int64")
+                found.append(t.TypedLocal(line, text, kind_local, kind))
+                self.values[_kind_name(name)] = Value(kind_local, frozenset({PY_INT}), (0, _MOST_KINDS))
+        self.values.pop(_flag(name), None)
+        self.values[name] = Value(local, types)
+
     # -- reductions, and what is given back ------------------------------------------------------------------------------
 
     def _given_back(self, name: str) -> list[t.TypedStatement]:
@@ -658,7 +699,7 @@ def _surely_updated(body: Sequence[ir.Statement]) -> frozenset[str]:
     return frozenset(found)
 
 
-_SET, _KIND = "is set", "kind"
+_SET, _KIND, _TERMS = "is set", "kind", "terms"
 _MOST_KINDS = 16
 _CARRIED: Interval = (-CARRIED_LIMIT, CARRIED_LIMIT)
 
@@ -670,6 +711,11 @@ def _flag(name: str) -> str:
 
 def _without_flag(name: str) -> str:
     return name.removesuffix(f" {_SET}").removesuffix(f" {_KIND}")
+
+
+def _terms_name(name: str) -> str:
+    """The name of the accumulator that takes the terms of a sum."""
+    return f"{name} {_TERMS}"
 
 
 def _kind_name(name: str) -> str:

@@ -7,7 +7,7 @@ What a loop does with whole arrays besides is rewritten first: arrays change pla
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -60,9 +60,11 @@ def whole_of(
     control: Control,
     name: str,
     are_independent: bool,
+    sums: Mapping[tuple[int, int], tuple[str, ...]],
 ) -> Whole | None:
     """A loop with these regions as one of that name; None where it cannot be compiled, or not known how long regions take.
-    are_independent: whether no dependence joins iterations of their innermost loops."""
+    are_independent: whether no dependence joins iterations of their innermost loops. sums: of the regions, by line and column,
+    those that they add terms to: of floats they are exact and rounded once behind each, as if it were called."""
     test = small_test(regions, statement, around.assigned_before(statement).surely, are_independent)
     if test is None:
         return None
@@ -81,7 +83,7 @@ def whole_of(
     try:
         outlined = outline(around, statement, name, control, lift=False, sequential=True, rewritten=rewritten)
         # Python keeps the type of each value that a scalar has in turn.
-        outlined = replace(outlined, source=replace(outlined.source, of_one_type=True))
+        outlined = replace(outlined, source=replace(outlined.source, of_one_type=True, sums=sums))
         parse(outlined.source)
     except RefusedError:
         return None
