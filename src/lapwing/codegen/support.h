@@ -298,7 +298,8 @@ LW_COMPLEX_CALLS(c64, float)
  * power where that is between 2^-64 and 2^64. The last step is scale + scale * tmp with |tmp| < 0.0028 < 2^-8: tmp is
  * the result of five sums, each rounded by at most 2^-62, and the product adds 1.4 * 2^-62 where it is not fused; the
  * polynomial is good to 0.1 * 2^-62; and the logarithm is to 1.5 * 2^-68 of itself, which the power's natural logarithm
- * (44.4) multiplies to 1.1 * 2^-62. powf is off by less than 0.002 units in the last place for these exponents, found
+ * (44.4) multiplies to 1.1 * 2^-62; between 2^-256 and 2^256, where that logarithm is 177.5 at most, to 4.2 * 2^-62, so
+ * that pow is off by less than 10.7 * 2^-62 there. powf is off by less than 0.002 units in the last place for these exponents, found
  * by trying all floats. Elsewhere pow is called. */
 #if defined(__GLIBC__) && defined(__FP_FAST_FMA)
 #if __GLIBC_PREREQ(2, 28)
@@ -313,8 +314,9 @@ LW_INLINE bool lw_rounds_to(double high, double low) {
     uint64_t bits;
     memcpy(&bits, &high, sizeof bits);
     bits &= INT64_MAX;
-    const bool inside = bits - (UINT64_C(959) << 52) < UINT64_C(128) << 52;
-    const double size = fabs(high), off = fma(7.6 * 0x1p-62, size, fabs(low));
+    const bool near_1 = bits - (UINT64_C(959) << 52) < UINT64_C(128) << 52;
+    const bool inside = bits - (UINT64_C(767) << 52) < UINT64_C(512) << 52;
+    const double size = fabs(high), off = fma(near_1 ? 7.6 * 0x1p-62 : 10.7 * 0x1p-62, size, fabs(low));
     return inside & (size - off == size);
 }
 /* The same for floats, of a power that is a double: it is not near the middle of the 2^29 doubles to a float. */
@@ -577,7 +579,8 @@ LW_INLINE void lw_exact_add(int64_t *sum, double x) {
 /* Many terms at once: an error-free transformation by extraction (Rump, Ogita and Oishi, SIAM J. Sci. Comput. 31, 2008,
  * algorithm 3.2). Where no term is larger than 2^e, adding 2^(e + 10) and taking it off again leaves the upper part of
  * each, and so many upper parts have a sum without rounding; what is left of each term is exact, and 43 bits further
- * down. Terms that have bits left after three rounds, or are not finite, are added one by one. */
+ * down. What is left of terms after eight rounds, or of small ones before, and terms that are not finite are added one
+ * by one. */
 #ifdef __AVX512F__
 enum { LW_VECTOR = 8 };
 #elif defined(__AVX2__)
@@ -585,7 +588,7 @@ enum { LW_VECTOR = 4 };
 #else
 enum { LW_VECTOR = 2 };
 #endif
-enum { LW_TERMS = 512, LW_ROUNDS = 3 };
+enum { LW_TERMS = 512, LW_ROUNDS = 8 };
 typedef double lw_terms __attribute__((vector_size(LW_VECTOR * 8)));
 typedef int64_t lw_bits __attribute__((vector_size(LW_VECTOR * 8)));
 
@@ -606,7 +609,7 @@ static __attribute__((unused, noinline)) void lw_exact_add_all(int64_t *sum, dou
     for (int k = 0; k < LW_VECTOR; ++k) most = lw_max_i64(most, largest[k]);
     int64_t exponent = (most >> 52) + 11; /* of what is added, which is larger than all the terms together */
     if (exponent < 0x7fe && exponent > 2 * 53 + 64) {
-        for (int round = 0; round < LW_ROUNDS; ++round, exponent -= 43) {
+        for (int round = 0; round < LW_ROUNDS && exponent > 2 * 53; ++round, exponent -= 43) {
             const int64_t pattern = exponent << 52;
             double scale;
             memcpy(&scale, &pattern, sizeof scale);
@@ -628,7 +631,9 @@ static __attribute__((unused, noinline)) void lw_exact_add_all(int64_t *sum, dou
             if (!any) return;
         }
     }
-    for (int64_t k = 0; k < count; ++k) lw_exact_add(sum, terms[k]);
+    for (int64_t k = 0; k < count; ++k)
+        if (terms[k] != 0) lw_exact_add(sum, terms[k]);
+    if (sum[0] == 0) sum[0] = 1; /* zeros have been added */
 }
 
 /* Keeps a term until there are so many that they are worth adding. */

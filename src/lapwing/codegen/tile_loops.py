@@ -161,13 +161,18 @@ class TileWriter(FaceWriter):
         strip, strip_end = (self.names.get(name, name) for name in ("strip", "strip_end"))
         lines.open(f"for (int64_t {strip} = {start}; {strip} < {stop}; {strip} += LW_STRIP) {{")
         lines.add(f"const int64_t {strip_end} = lw_min_i64({strip} + LW_STRIP, {stop});")
+        own = next(part for part in self._parts if part.is_last)
         for part in self._parts:
             if part.statements:
+                sums = [a for a in self.bound.body.accumulators if a.name in part.sums]
+                for accumulator in sums:
+                    lines.add(*self.room_for_terms(accumulator, f"{strip_end} - {strip}"))
                 with self._only(part):
-                    is_last = part is self._parts[-1]
-                    frees = pragma if is_last else INDEPENDENT
-                    call = self.point_call(trap="trap" if is_last else IGNORED)
+                    frees = pragma if part is own else INDEPENDENT
+                    call = self.point_call(trap="trap" if part.is_last else IGNORED)
                     self._loop_over(lines, k, strip, strip_end, call, frees)
+                for accumulator in sums:
+                    lines.add(*self.terms_added(accumulator, f"{strip_end} - {strip}"))
             lines.add(*self.strip_calls(part, self.coordinate(self.nest.loops[k].name), (strip, strip_end)))
         lines.close()
 
@@ -185,10 +190,20 @@ class TileWriter(FaceWriter):
     def _only(self, part: Part | None) -> Iterator[None]:
         """What is written is one part of the loop body."""
         self._part = part
+        self._term_places = {a.name: f"*{self._term_of(a)}" for a in self._sums_of_part()}
         try:
             yield
         finally:
             self._part = None
+            self._term_places = {}
+
+    def _sums_of_part(self) -> list[t.Accumulator]:
+        """The sums to which every iteration of the part that is written adds one term."""
+        part = self._part
+        return [] if part is None else [a for a in self.bound.body.accumulators if a.name in part.sums]
+
+    def _term_of(self, accumulator: t.Accumulator) -> str:
+        return self.names.get(("term of", accumulator.name), f"{self.accumulator(accumulator.name)}_term")
 
     def body_statements(self) -> Sequence[t.TypedStatement]:
         return super().body_statements() if self._part is None else self._part.statements
@@ -210,6 +225,7 @@ class TileWriter(FaceWriter):
         x = self.coordinate(self.nest.space_loops[self.form.order[-1]].name)
         place = f"{x} - {self.names.get('strip', 'strip')}"
         return [
+            *((f"double *restrict {self._term_of(a)}", f"&{self.place_of_term(a, place)}") for a in self._sums_of_part()),
             *((f"{C_TYPES[v.dtype]} {self.printer.name(v)}", self.in_strip(v, place)) for v in self._part.incoming),
             *(
                 (f"{C_TYPES[v.dtype]} *restrict {self._set_elsewhere(v)}", f"&{self.in_strip(v, place)}")

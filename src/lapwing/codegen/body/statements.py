@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from lapwing.affine.affine import Affine
 from lapwing.codegen.body.distribution import Part, distributed, may_raise
@@ -38,6 +39,7 @@ class StatementWriter:
         self._loop_numbers: dict[_Place, int] = {}  # of those that may be gone through in strips
         # Of what functions give for a strip: the array that they fill, and how far behind the iteration's place it is there.
         self._strip_places: dict[t.Local, tuple[t.Local, int]] = {}
+        self._term_places: dict[str, str] = {}  # of sums to which every iteration of a strip adds one term
         self.printer = Printer(self._name, self.element, self._extent, self.affine)
 
     # -- names -------------------------------------------------------------------------------------------------------
@@ -238,7 +240,8 @@ class StatementWriter:
     ) -> tuple[Part, ...]:
         """The loops that one is distributed over; none where it stays whole."""
         number = self._loop_numbers.setdefault(place, len(self._loop_numbers) + 1)
-        parts = distributed(body, index, independent, self.printer.named, number)
+        sums = [a.name for a in self.bound.body.accumulators if a.exact_sum]
+        parts = distributed(body, index, independent, self.printer.named, number, sums)
         for call in (call for part in parts for call in part.calls):
             (first, _), *_ = call.results
             self._strip_places |= {local: (first, behind) for local, behind in call.results}
@@ -252,14 +255,20 @@ class StatementWriter:
         yield from indented(list(self.strips(parts)))
         yield f"    for (int64_t {strip} = {first}; {strip} < {end}; {strip} += LW_STRIP) {{"
         yield f"        const int64_t {strip_end} = lw_min_i64({strip} + LW_STRIP, {end});"
+        own = next(part for part in parts if part.is_last)
         for number, part in enumerate(parts):
             if part.statements:
-                lines = [] if part is parts[-1] else [INDEPENDENT]
+                sums = [a for a in self.bound.body.accumulators if a.name in part.sums]
+                lines = [line for a in sums for line in self.room_for_terms(a, f"{strip_end} - {strip}", "*")]
+                lines += [] if part is own else [INDEPENDENT]
                 lines.append(f"for (int64_t {x} = {strip}; {x} < {strip_end}; ++{x}) {{")
-                if part is not parts[-1] and any(map(may_raise, part.statements)):
+                if not part.is_last and any(map(may_raise, part.statements)):
                     lines += [f"    {IGNORED_TRAP}", f"    int64_t *const trap = &{IGNORED};"]
-                lines += self._part_block(part, f"{x} - {strip}", (*place, number))
-                yield from indented([*lines, "}"], 2)
+                with self._terms_at(sums, f"{x} - {strip}", "*"):
+                    lines += self._part_block(part, f"{x} - {strip}", (*place, number))
+                lines.append("}")
+                lines += [line for a in sums for line in self.terms_added(a, f"{strip_end} - {strip}", "*")]
+                yield from indented(lines, 2)
             yield from indented(list(self.strip_calls(part, x, (strip, strip_end))), 2)
         yield "    }"
         yield "}"
@@ -329,12 +338,35 @@ class StatementWriter:
         """Another term of an exact sum."""
         raise NotImplementedError
 
+    def room_for_terms(self, accumulator: t.Accumulator, count: str, deref: str = "") -> Iterator[str]:
+        """Makes room for so many terms of an exact sum. deref: what leads from the name of the number of terms to it."""
+        raise NotImplementedError
+
+    def terms_added(self, accumulator: t.Accumulator, count: str, deref: str = "") -> Iterator[str]:
+        """Notes that there are so many more terms."""
+        raise NotImplementedError
+
+    def place_of_term(self, accumulator: t.Accumulator, iteration: str, deref: str = "") -> str:
+        """Where a strip's iteration puts its term, of those that there is room for."""
+        raise NotImplementedError
+
+    @contextmanager
+    def _terms_at(self, sums: Sequence[t.Accumulator], iteration: str, deref: str = "") -> Iterator[None]:
+        """What is written is an iteration of a strip, which adds one term to each of these sums."""
+        self._term_places = {a.name: self.place_of_term(a, iteration, deref) for a in sums}
+        try:
+            yield
+        finally:
+            self._term_places = {}
+
     def rounded(self, statement: t.TypedRounded, value: str) -> Iterator[str]:
         """An exact sum that begins with a value, rounded."""
         raise NotImplementedError
 
     def accumulate(self, accumulator: t.Accumulator, target: str, value: str) -> str:
         """One update of the reduction kept in ``target``."""
+        if accumulator.name in self._term_places:
+            return f"{self._term_places[accumulator.name]} = {stripped(value)};"
         if accumulator.exact_sum:
             return self.add_exactly(accumulator, stripped(value))
         if accumulator.operator in ("=", "set", "is set", "kind", "noted"):
