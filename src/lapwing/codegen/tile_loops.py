@@ -225,7 +225,10 @@ class TileWriter(FaceWriter):
         x = self.coordinate(self.nest.space_loops[self.form.order[-1]].name)
         place = f"{x} - {self.names.get('strip', 'strip')}"
         return [
-            *((f"double *restrict {self._term_of(a)}", f"&{self.place_of_term(a, place)}") for a in self._sums_of_part()),
+            *(
+                (f"double *restrict {self._term_of(a)}", f"&{self.place_of_term(a, place)}")
+                for a in self._sums_of_part()
+            ),
             *((f"{C_TYPES[v.dtype]} {self.printer.name(v)}", self.in_strip(v, place)) for v in self._part.incoming),
             *(
                 (f"{C_TYPES[v.dtype]} *restrict {self._set_elsewhere(v)}", f"&{self.in_strip(v, place)}")
@@ -298,6 +301,8 @@ class TileWriter(FaceWriter):
     def point_name(self) -> str:
         inside = "_inside" if self.printer.inside else ""
         if self._part is not None:
+            if len(self._parts) == 1 and not self._wraps:
+                return super().point_name()
             number = self._parts.index(self._part) + 1
             return self.names.get(("part", number), f"{self.nest.name}_part_{number}{inside}")
         name = super().point_name()

@@ -41,8 +41,9 @@ class StripCall:
 @dataclass(frozen=True)
 class Part:
     """One of the loops that a loop is distributed over, with the calls that follow it. ``incoming``: locals that loops or calls
-    before it set; ``outgoing``: those it sets that are read after it; ``sums``: exact ones to which each of its iterations adds one
-    term; ``is_last``: whether it is done in its turn: the loop with all that is not computed before, and that of sums behind it."""
+    before it set; ``outgoing``: those it sets that are read after it; ``sums``: exact ones to which each of its iterations adds
+    one term; ``is_last``: whether it is that with all that is not computed before its turn, or one with terms of sums behind it.
+    """
 
     statements: tuple[t.TypedStatement, ...]
     calls: tuple[StripCall, ...]
@@ -117,7 +118,9 @@ class _Distribution:
     _turns: dict[t.Typed, int] = field(default_factory=dict)  # of locals that need not wait for the last loop
 
     _raising: set[t.Local] = field(default_factory=set)  # of these, those that may raise where they are computed
-    calls_behind: list[_Call] = field(default_factory=list)  # those that follow the loop with all that is done in its turn
+    calls_behind: list[_Call] = field(
+        default_factory=list
+    )  # those that follow the loop with all that is done in its turn
 
     def rewritten(self, statement: t.TypedStatement) -> t.TypedStatement:
         """The statement with calls replaced by their results; from here on what it sets is known."""
@@ -139,7 +142,11 @@ class _Distribution:
         last: list[t.TypedStatement] = []
         behind: list[t.TypedStatement] = []
         for statement in statements:
-            if isinstance(statement, t.TypedAccumulate) and statement.name in sums and self._calls_always(statement.value):
+            if (
+                isinstance(statement, t.TypedAccumulate)
+                and statement.name in sums
+                and self._calls_always(statement.value)
+            ):
                 behind.append(replace(statement, value=self._cut(statement.value, last)))
             else:
                 last.append(statement)
@@ -174,7 +181,11 @@ class _Distribution:
 
     def _calls_always(self, node: t.Typed) -> bool:
         """Whether something is called wherever the expression is evaluated, and nothing where it need not be."""
-        if isinstance(node, t.Operation) and strip_function(node) is not None and not any(map(self._calls, node.operands)):
+        if (
+            isinstance(node, t.Operation)
+            and strip_function(node) is not None
+            and not any(map(self._calls, node.operands))
+        ):
             return self._calls(node)
         parts = [(child, always) for child, always in _evaluated(node) if self._calls(child)]
         return bool(parts) and all(always and self._calls_always(child) for child, always in parts)

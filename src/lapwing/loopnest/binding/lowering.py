@@ -22,8 +22,8 @@ from lapwing.loopnest.binding.promotion import (
     CARRIED_LIMIT,
     INT64_MAX,
     INT64_MIN,
-    PARTS,
     NUMPY_FLOAT,
+    PARTS,
     PY_BOOL,
     PY_INT,
     Interval,
@@ -479,7 +479,9 @@ class _Lowering(ExpressionLowering):
             self.traps = self.traps[:traps]
             return False
         if {kind.dtype for kind in kinds} != {"float64"}:
-            self._refuse(line, f"{name} adds numbers of several types", "start the sum with a value of the type of its terms")
+            self._refuse(
+                line, f"{name} adds numbers of several types", "start the sum with a value of the type of its terms"
+            )
         terms = _terms_name(name)
         self.accumulators[terms] = t.Accumulator(terms, "terms", "float64", True, 0.0)
         self.of_numpy[terms] = any(not kind.weak for kind in term.types)

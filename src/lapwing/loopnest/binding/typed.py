@@ -141,8 +141,8 @@ class TypedAccumulate:
 
 @dataclass(frozen=True)
 class TypedRounded:
-    """A local with the exact sum of a value and of all terms that an accumulator has taken, rounded once; the accumulator has none
-    then. ``noted``: a local that says whether there were any."""
+    """A local with the exact sum of a value and of all terms that an accumulator has taken, rounded once; it has none left then.
+    ``noted``: a local that says whether there were any."""
 
     line: int
     text: str
@@ -236,7 +236,8 @@ class Accumulator:
     Of a sequential region, a scalar that it gives back: ``operator`` is =; whether the one that it is ``of`` has a value: is set;
     which of several types it has, by its number among ``kinds`` from 1 on, or 0 where that is not known: kind.
 
-    Of a sum of integers, whether there has been a term: noted. The terms of a sum that is rounded inside of a sequential region: terms.
+    Of a sum of integers, whether there has been a term: noted. The terms of a sum that is rounded inside of a sequential
+    region: terms.
 
     Where the argument of an extremum is wanted, ``operator`` is >, >=, < or <=, and accumulators that follow this ``leader``
     hold where it was found (``at``, one for every loop) and what was to be kept of that iteration (``with``).

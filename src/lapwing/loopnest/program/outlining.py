@@ -49,8 +49,8 @@ class Outlined:
 
 @dataclass(frozen=True)
 class Rewritten:
-    """What is done in the place of a loop. begins: variables that only it has, with what they are before it; they are returned, too.
-    made: arrays that only it has, with the names by which the driver has them."""
+    """What is done in the place of a loop. begins: variables that only it has, with what they are before it; they are returned,
+    too. made: arrays that only it has, with the names by which the driver has them."""
 
     loop: ast.For | ast.While
     begins: Mapping[str, ast.expr] = field(default_factory=dict)
@@ -69,7 +69,8 @@ def outline(
     """The loop as a function of this name. Nothing is said of whether that is a nest.
 
     lift: whether what is the same for the whole loop is taken out of it (invariants). sequential: whether it is to run in its own
-    order, on one rank. rewritten: what is done in its place. Raises RefusedError where a function could not do what the loop does.
+    order, on one rank. rewritten: what is done in its place. Raises RefusedError where a function could not do what the loop
+    does.
     """
     place, statement = statement, statement if rewritten is None else rewritten.loop
     begins, made = (rewritten.begins, rewritten.made) if rewritten is not None else ({}, {})

@@ -274,8 +274,8 @@ def _unless_done(whole: Whole, loop: list[ast.stmt]) -> list[ast.stmt]:
     memory: list[ast.stmt] = [
         ast.Assign([ast.Name(name, ast.Store())], copy.deepcopy(value)) for name, value in whole.copies.items()
     ]
-    made: list[ast.stmt] = [ast.If(ast.Name(_FOUND, ast.Load()), memory, [])] if memory else []
-    test = ast.Try([is_small, *made], [ast.ExceptHandler(None, None, [is_not])], [], [])
+    making: list[ast.stmt] = [ast.If(ast.Name(_FOUND, ast.Load()), memory, [])] if memory else []
+    test = ast.Try([is_small, *making], [ast.ExceptHandler(None, None, [is_not])], [], [])
     found = ast.Assign(
         [ast.Name(_FOUND, ast.Store())], ast.IfExp(ast.Name(_FOUND, ast.Load()), call, ast.Constant(None))
     )

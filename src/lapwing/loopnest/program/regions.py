@@ -190,12 +190,18 @@ class _Choice:
         """A loop around regions as one that can be compiled with them; None where it cannot, or its bits might be others."""
         sums = {}
         for region in inner.regions:
-            added = (s.name for s in ir.all_statements(region.loops.body) if isinstance(s, ir.Accumulate) and s.operator == "+")
+            added = (
+                s.name
+                for s in ir.all_statements(region.loops.body)
+                if isinstance(s, ir.Accumulate) and s.operator == "+"
+            )
             if names := tuple(dict.fromkeys(added)):
                 sums[region.statement.lineno, region.statement.col_offset] = names
         independent = all(map(_is_independent, inner.regions))
         name = f"{self.around.source.tree.name}_{number}_whole_{len(inner.wholes) + 1}"
-        return whole_of(self.around, statement, [region.statement for region in inner.regions], control, name, independent, sums)
+        return whole_of(
+            self.around, statement, [region.statement for region in inner.regions], control, name, independent, sums
+        )
 
     def _sequential(
         self, statement: ast.For | ast.While, control: Control, number: int, why: tuple[Refusal, ...]

@@ -26,8 +26,8 @@ from lapwing.loopnest.program.whole_arrays.exchanges import Exchanged, NotRewrit
 @dataclass(frozen=True)
 class Whole:
     """A loop of the driver that can be compiled to run in its own order, with the regions in it. test: true where that is better,
-    on one rank. copies: what the driver makes the memory of by these names before. exchanged: which arrays have changed places after
-    it, by the last of its outputs."""
+    on one rank. copies: memory that the driver makes before it, by name. exchanged: which arrays have changed places after it, by
+    the last of its outputs."""
 
     statement: ast.For | ast.While = field(repr=False)
     outlined: Outlined = field(repr=False)
@@ -91,7 +91,8 @@ def whole_of(
         return None
     pairs = [pair for pair in elements.alike if not set(pair) & elements.copies.keys()]
     if any(set(pair) & set(exchanged.names) for pair in elements.alike) or any(
-        set(exchanged.names) & {n.id for n in ast.walk(value) if isinstance(n, ast.Name)} for value in elements.copies.values()
+        set(exchanged.names) & {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
+        for value in elements.copies.values()
     ):
         pairs += pairwise(exchanged.names)
     sized = [*map(_are_alike, pairs), *map(_has_elements, sorted(elements.edges))]

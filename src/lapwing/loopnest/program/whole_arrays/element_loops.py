@@ -54,13 +54,13 @@ def with_element_loops(
 
 
 def _counts_of_axes(loop: ast.AST) -> dict[str, int]:
-    """Of arrays, how many indices their elements have."""
+    """Of arrays, how many indices their elements have, as far as they are seen; of what has more axes, a nest is refused."""
     counts: dict[str, int] = {}
     for node in ast.walk(loop):
         match node:
             case ast.Subscript(value=ast.Name(id=name)):
                 indices = _indices(node)
-                if not any(isinstance(i, ast.Slice | ast.Starred) or _is_ellipsis(i) for i in indices):
+                if not any(isinstance(i, ast.Starred) or _is_ellipsis(i) for i in indices):
                     counts[name] = max(counts.get(name, 0), len(indices))
     return counts
 
@@ -123,19 +123,17 @@ class _Writing:
         count = self.axes.get(target.value.id, 0)
         if len(indices) == 1 and _is_ellipsis(indices[0]):
             indices = [ast.Slice()] * count
-        elif any(isinstance(index, ast.Slice) for index in indices):
+        elif any(isinstance(index, ast.Slice) for index in indices) or len(indices) < count:
             indices = [*indices, *[ast.Slice()] * (count - len(indices))]
         else:
             return None
-        if len(indices) != count or not all(map(_is_known, indices)):
+        if not count or len(indices) != count or not all(map(_is_known, indices)):
             raise NotRewrittenError
         if not all(isinstance(index, ast.Slice) for index in indices):
             self.found.edges.add(target.value.id)
         return indices
 
-    def _filled(
-        self, statement: ast.stmt, name: str, slices: list[ast.expr], value: ast.expr
-    ) -> list[ast.stmt]:
+    def _filled(self, statement: ast.stmt, name: str, slices: list[ast.expr], value: ast.expr) -> list[ast.stmt]:
         """What gives a slice of an array the values of another slice, or one value."""
         match value:
             case ast.Name(id=of) if of in self.axes:
@@ -196,7 +194,9 @@ def _subscript(
 ) -> ast.Subscript:
     left = iter(indices)
     parts = [next(left) if isinstance(one, ast.Slice) else copy.deepcopy(one) for one in slices]
-    return ast.Subscript(ast.Name(name, ast.Load()), ast.Tuple(parts, ast.Load()) if len(parts) > 1 else parts[0], context)
+    return ast.Subscript(
+        ast.Name(name, ast.Load()), ast.Tuple(parts, ast.Load()) if len(parts) > 1 else parts[0], context
+    )
 
 
 def _number(node: ast.expr | None) -> int | None:

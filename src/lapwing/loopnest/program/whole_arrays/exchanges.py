@@ -1,5 +1,5 @@
-"""Arrays that change places in a loop: a number says which array each name stands for, and what reads or writes them is there once
-for each such order.
+"""Arrays that change places in a loop: a number says which array each name stands for, and what reads or writes them is there
+once for each such order.
 
     for t in range(steps):                   order = 0
         v[i] = u[i - 1]                      for t in range(steps):
@@ -9,8 +9,8 @@ for each such order.
                                                      u[i] = v[i - 1]
                                                  order = 1 if order == 0 else 0
 
-So every name stands for one array (modulo variable expansion; Lam, PLDI 1988, but for that loops need not be unrolled, as a number is
-kept): which arrays are the same need not be found out where they are read, and compilers know them apart.
+So every name stands for one array (modulo variable expansion; Lam, PLDI 1988; no loop is unrolled for it, since a number is
+kept): nobody has to find out which arrays are the same, and compilers know them apart.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class NotRewrittenError(Exception):
 
 @dataclass(frozen=True)
 class Exchanged:
-    """A loop in which no arrays change places. names: those that did; orders: what they stand for after the loop, by the number that
-    the variable ``order`` has then; none where nothing changed places. left_out: names that only held an array meanwhile."""
+    """A loop in which no arrays change places. names: those that did; orders: what they stand for after the loop, by the number
+    that the variable ``order`` has then; none where nothing changed places. left_out: names that only held an array meanwhile."""
 
     loop: ast.For | ast.While
     names: tuple[str, ...] = ()
