@@ -314,9 +314,8 @@ LW_INLINE bool lw_rounds_to(double high, double low) {
     uint64_t bits;
     memcpy(&bits, &high, sizeof bits);
     bits &= INT64_MAX;
-    const bool near_1 = bits - (UINT64_C(959) << 52) < UINT64_C(128) << 52;
     const bool inside = bits - (UINT64_C(767) << 52) < UINT64_C(512) << 52;
-    const double size = fabs(high), off = fma(near_1 ? 7.6 * 0x1p-62 : 10.7 * 0x1p-62, size, fabs(low));
+    const double size = fabs(high), off = fma(10.7 * 0x1p-62, size, fabs(low));
     return inside & (size - off == size);
 }
 /* The same for floats, of a power that is a double: it is not near the middle of the 2^29 doubles to a float. */

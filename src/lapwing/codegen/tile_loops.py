@@ -23,7 +23,7 @@ from lapwing.codegen.body.expression import C_TYPES, stripped
 from lapwing.codegen.body.if_conversion import without_branches
 from lapwing.codegen.body.inspection import without_traps
 from lapwing.codegen.body.names import PairNames
-from lapwing.codegen.body.statements import IGNORED, IGNORED_TRAP, INDEPENDENT
+from lapwing.codegen.body.statements import IGNORED, IGNORED_TRAP, IN_ORDER, INDEPENDENT
 from lapwing.codegen.body.text import Lines, indented, mentions, plus, wrapped
 from lapwing.codegen.faces import FaceWriter
 from lapwing.codegen.inspector import InspectorWriter
@@ -33,10 +33,6 @@ from lapwing.tiling.chains import shortened
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.invariants import is_invariant, is_row_invariant, raises_alike, row_invariants
-
-# "ivdep" and "omp simd" free the iterations of one loop from each other, not those of the loop around it. Compilers have
-# got that wrong; nothing moves across this line.
-IN_ORDER = '__asm__ volatile("" ::: "memory");'
 
 
 class TileWriter(FaceWriter):

@@ -10,10 +10,11 @@ from lapwing.affine.affine import Affine
 from lapwing.affine.scanning import LoopBounds
 from lapwing.codegen.body.expression import C_TYPES, stripped
 from lapwing.codegen.body.names import PairNames
+from lapwing.codegen.body.statements import IN_ORDER
 from lapwing.codegen.body.text import Lines, mentions, plus
 from lapwing.codegen.extrema import Extrema
 from lapwing.codegen.lane_rows import When
-from lapwing.codegen.tile_loops import IN_ORDER, TileWriter
+from lapwing.codegen.tile_loops import TileWriter
 from lapwing.codegen.transposed import Buffers
 from lapwing.codegen.vector_bodies import Accumulator, is_constant, loads_of, profiles_of, vector_lanes
 from lapwing.codegen.vectors import Mask, Point, VectorSteps

@@ -173,7 +173,8 @@ class If(Statement):
 class For(Statement):
     """An inner loop, ``for index in range(start, stop, step)``: each iteration of the loops around it does all of it.
 
-    ``affine``: its bounds as affine expressions, None where they are not, or the step is no number in the text.
+    ``affine``: its bounds as affine expressions, None where they are not, or the step is no number in the text. ``independent``:
+    whether no dependence joins two of its iterations.
     """
 
     index: str
@@ -182,6 +183,7 @@ class For(Statement):
     step: Expression
     affine: tuple[Affine | None, Affine | None]
     body: tuple[Statement, ...]
+    independent: bool = False
 
     @property
     def fixed_step(self) -> int | None:

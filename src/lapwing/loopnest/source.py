@@ -40,6 +40,7 @@ class FunctionSource:
     arrays, with what their elements are (``binding.lists``). ``dead``: arrays of which nobody reads elements after the loops.
     ``of_one_type``: whether loops in their own order are refused where a scalar may have several types. ``sums``: of loops of
     such, by line and column, the scalars that they add terms to, exactly where they are floats.
+    ``independent``: those of which no dependence joins two iterations.
     """
 
     function: Callable[..., Any]
@@ -54,6 +55,7 @@ class FunctionSource:
     dead: tuple[str, ...] = ()
     of_one_type: bool = False
     sums: Mapping[tuple[int, int], tuple[str, ...]] = field(default_factory=dict)
+    independent: frozenset[tuple[int, int]] = frozenset()
 
     @staticmethod
     def of(function: Callable[..., Any]) -> FunctionSource:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from lapwing.affine.affine import Affine
 from lapwing.codegen.body.distribution import Part, distributed, may_raise
 from lapwing.codegen.body.expression import C_TYPES, SUFFIXES, Printer, strip_arguments, strip_call, stripped
+from lapwing.codegen.body.if_conversion import without_branches
 from lapwing.codegen.body.names import Names
 from lapwing.codegen.body.text import element, indented, mentions, plus
 from lapwing.loopnest import ir
@@ -16,6 +18,9 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.typed import loads
 
 INDEPENDENT = "#pragma GCC ivdep"  # of a loop's iterations
+# "ivdep" and "omp simd" free the iterations of one loop from each other, not those of the loop around it. Compilers have
+# got that wrong; nothing moves across this line.
+IN_ORDER = '__asm__ volatile("" ::: "memory");'
 IGNORED = "ignored"  # the variable in which it is noted that what is computed before its turn may raise
 IGNORED_TRAP = f"int64_t {IGNORED} = 0;"
 
@@ -193,13 +198,14 @@ class StatementWriter:
                     yield "} else {"
                     yield from self._inner_block(otherwise, (*place, 1))
                 yield "}"
-            case t.TypedFor(index=index, start=start, stop=stop, step=step, body=body):
+            case t.TypedFor(index=index, start=start, stop=stop, step=step):
                 x = self.index(index.name)
                 end = self.names.get(("end", *place), f"{x}_end")
                 first, last = (stripped(self.printer.print(bound)) for bound in (start, stop))
                 yield f"const int64_t {end} = {last};"
-                if parts := self._parts_of_inner(statement, place):
-                    yield from self._strip_loop(x, (first, end), parts, place)
+                body = self._body_of_inner(statement)
+                if parts := self._parts_of_inner(statement, body, place):
+                    yield from self._strip_loop(x, (first, end), parts, place, statement.independent)
                     return
                 if isinstance(step, t.Literal) and isinstance(step.value, int):
                     by = step.value
@@ -213,9 +219,11 @@ class StatementWriter:
                         f"({each} > 0 && {x} < {end}) || ({each} < 0 && {x} > {end})",
                         f"{x} = lw_next({x}, {each}, {end})",
                     )
+                yield from (INDEPENDENT,) if statement.independent else ()
                 yield f"for (int64_t {x} = {first}; {goes_on}; {moves}) {{"
                 yield from self._inner_block(body, place)
                 yield "}"
+                yield from (IN_ORDER,) if statement.independent else ()
             case t.TypedWhile(test=test, body=body):
                 text = stripped(self.printer.print(test))
                 # A loop that would go on because of what was met on the way must end.
@@ -229,11 +237,19 @@ class StatementWriter:
 
     # -- loops in strips, distributed over several ----------------------------------------------------------------------
 
-    def _parts_of_inner(self, loop: t.TypedFor, place: _Place) -> tuple[Part, ...]:
+    def _body_of_inner(self, loop: t.TypedFor) -> tuple[t.TypedStatement, ...]:
+        """What an inner loop does, without branches where its iterations are independent and hand nothing on."""
+        declared = {s.local for s in t.all_statements(loop.body) if isinstance(s, t.TypedVariable)}
+        assigned = {s.local for s in t.all_statements(loop.body) if isinstance(s, t.TypedAssign)}
+        if not (loop.independent and self.in_strips and assigned <= declared):
+            return loop.body
+        return without_branches(replace(self.bound.body, statements=loop.body)).statements
+
+    def _parts_of_inner(self, loop: t.TypedFor, body: Sequence[t.TypedStatement], place: _Place) -> tuple[Part, ...]:
         counts_up = isinstance(loop.step, t.Literal) and loop.step.value == 1
         if not (self.in_strips and counts_up):
             return ()
-        return self.parts_of(loop.body, loop.index.name, False, place)
+        return self.parts_of(body, loop.index.name, loop.independent, place)
 
     def parts_of(
         self, body: Sequence[t.TypedStatement], index: str, independent: bool, place: _Place = ()
@@ -247,7 +263,9 @@ class StatementWriter:
             self._strip_places |= {local: (first, behind) for local, behind in call.results}
         return parts
 
-    def _strip_loop(self, x: str, bounds: tuple[str, str], parts: Sequence[Part], place: _Place) -> Iterator[str]:
+    def _strip_loop(
+        self, x: str, bounds: tuple[str, str], parts: Sequence[Part], place: _Place, independent: bool
+    ) -> Iterator[str]:
         """A loop inside of the body: the function of the body has all that it takes."""
         first, end = bounds
         strip, strip_end = (self.names.get((name, *place), name) for name in ("strip", "strip_end"))
@@ -260,7 +278,7 @@ class StatementWriter:
             if part.statements:
                 sums = [a for a in self.bound.body.accumulators if a.name in part.sums]
                 lines = [line for a in sums for line in self.room_for_terms(a, f"{strip_end} - {strip}", "*")]
-                lines += [] if part is own else [INDEPENDENT]
+                lines += [] if part is own and not independent else [INDEPENDENT]
                 lines.append(f"for (int64_t {x} = {strip}; {x} < {strip_end}; ++{x}) {{")
                 if not part.is_last and any(map(may_raise, part.statements)):
                     lines += [f"    {IGNORED_TRAP}", f"    int64_t *const trap = &{IGNORED};"]
@@ -272,6 +290,7 @@ class StatementWriter:
             yield from indented(list(self.strip_calls(part, x, (strip, strip_end))), 2)
         yield "    }"
         yield "}"
+        yield from (IN_ORDER,) if independent else ()
 
     def _part_block(self, part: Part, iteration: str, place: _Place) -> Iterator[str]:
         for local in part.incoming:

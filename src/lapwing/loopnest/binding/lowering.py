@@ -308,7 +308,7 @@ class _Lowering(ExpressionLowering):
             each = t.Operation("int64", "not zero", (each,), trap)
 
         def loop(body: Sequence[t.TypedStatement]) -> t.TypedStatement:
-            return t.TypedFor(line, text, index, first, last, each, tuple(body))
+            return t.TypedFor(line, text, index, first, last, each, tuple(body), statement.independent)
 
         begins = (by[0] > 0 and low[1] < high[0]) or (by[1] < 0 and low[0] > high[1])
         self._loop(statement, statement.body, lambda: None, lambda test, body: loop(body), found, begins)

@@ -184,7 +184,7 @@ class TypedIf:
 
 @dataclass(frozen=True)
 class TypedFor:
-    """An inner loop over int64 bounds, and by a step, that are evaluated once, before it."""
+    """An inner loop over int64 bounds, and by a step, that are evaluated once, before it; ``independent``: see ``ir.For``."""
 
     line: int
     text: str
@@ -193,6 +193,7 @@ class TypedFor:
     stop: Typed
     step: Typed
     body: tuple[TypedStatement, ...]
+    independent: bool = False
 
 
 @dataclass(frozen=True)

@@ -197,11 +197,10 @@ class _Choice:
             )
             if names := tuple(dict.fromkeys(added)):
                 sums[region.statement.lineno, region.statement.col_offset] = names
-        independent = all(map(_is_independent, inner.regions))
+        independent = [loop for region in inner.regions if (loop := _independent_loop(region)) is not None]
         name = f"{self.around.source.tree.name}_{number}_whole_{len(inner.wholes) + 1}"
-        return whole_of(
-            self.around, statement, [region.statement for region in inner.regions], control, name, independent, sums
-        )
+        regions = [region.statement for region in inner.regions]
+        return whole_of(self.around, statement, regions, control, name, independent, sums)
 
     def _sequential(
         self, statement: ast.For | ast.While, control: Control, number: int, why: tuple[Refusal, ...]
@@ -214,11 +213,16 @@ class _Choice:
         return Region(statement, outlined, loops, why, _most_indices(statement) <= 1, short)
 
 
-def _is_independent(region: Region) -> bool:
-    """Whether no dependence joins iterations of the innermost loop."""
+def _independent_loop(region: Region) -> ast.For | None:
+    """The innermost loop of a nest, where no dependence joins its iterations."""
     if region.loops.is_sequential:
-        return False
-    return not any(d.vector[-1] and not any(d.vector[:-1]) for d in NestAnalysis(region.loops).dependences)
+        return None
+    if any(d.vector[-1] and not any(d.vector[:-1]) for d in NestAnalysis(region.loops).dependences):
+        return None
+    name = region.loops.loop_names[-1]
+    loops = (node for node in ast.walk(region.statement) if isinstance(node, ast.For))
+    found = [loop for loop in loops if isinstance(loop.target, ast.Name) and loop.target.id == name]
+    return found[0] if len(found) == 1 else None
 
 
 def _is_worth_calls(outlined: Outlined, loops: ir.LoopNest, control: Control) -> bool:

@@ -59,13 +59,13 @@ def whole_of(
     regions: Sequence[ast.stmt],
     control: Control,
     name: str,
-    are_independent: bool,
+    independent: Sequence[ast.For],
     sums: Mapping[tuple[int, int], tuple[str, ...]],
 ) -> Whole | None:
     """A loop with these regions as one of that name; None where it cannot be compiled, or not known how long regions take.
-    are_independent: whether no dependence joins iterations of their innermost loops. sums: of the regions, by line and column,
+    independent: those of their innermost loops of which no dependence joins iterations. sums: of the regions, by line and column,
     those that they add terms to: of floats they are exact and rounded once behind each, as if it were called."""
-    test = small_test(regions, statement, around.assigned_before(statement).surely, are_independent)
+    test = small_test(regions, statement, around.assigned_before(statement).surely, len(independent) == len(regions))
     if test is None:
         return None
     taken = {*around.locals, *all_names(around.source.tree)}
@@ -79,11 +79,12 @@ def whole_of(
         return None
     memory = {array: f"memory of {array}" for array in elements.copies}  # not names that Python allows
     begins = {exchanged.order: ast.Constant(0)} if exchanged.names else {}
+    places = frozenset((loop.lineno, loop.col_offset) for loop in independent)
     rewritten = Rewritten(exchanged.loop, begins, memory)
     try:
         outlined = outline(around, statement, name, control, lift=False, sequential=True, rewritten=rewritten)
         # Python keeps the type of each value that a scalar has in turn.
-        outlined = replace(outlined, source=replace(outlined.source, of_one_type=True, sums=sums))
+        outlined = replace(outlined, source=replace(outlined.source, of_one_type=True, sums=sums, independent=places))
         parse(outlined.source)
     except RefusedError:
         return None
