@@ -163,6 +163,10 @@ class ModuleWriter(StatementWriter):
     def rounded(self, statement: t.TypedRounded, value: str) -> Iterator[str]:
         accumulator = next(a for a in self.bound.body.accumulators if a.name == statement.accumulator)
         name, (terms, count) = self.accumulator(accumulator.name), self.terms_names(accumulator)
+        if not accumulator.exact_sum:
+            yield f"const int64_t {self._name(statement.local)} = {value} + *{name};"
+            yield f"*{name} = 0;"
+            return
         noted, local = (C_TYPES["bool"], self._name(statement.noted)), self._name(statement.local)
         yield f"const {noted[0]} {noted[1]} = lw_exact_has_terms({name}, *{count});"
         yield f"const {C_TYPES[statement.local.dtype]} {local} = lw_exact_rounded({name}, {terms}, {count}, {value});"

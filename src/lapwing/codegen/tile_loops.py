@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from functools import cached_property, reduce
+from functools import cached_property
 
 from lapwing.affine.scanning import LoopBounds
 from lapwing.codegen.body.distribution import Part
@@ -24,7 +24,8 @@ from lapwing.codegen.body.if_conversion import without_branches
 from lapwing.codegen.body.inspection import without_traps
 from lapwing.codegen.body.names import PairNames
 from lapwing.codegen.body.statements import IGNORED, IGNORED_TRAP, IN_ORDER, INDEPENDENT
-from lapwing.codegen.body.text import Lines, indented, mentions, plus, wrapped
+from lapwing.codegen.body.text import Lines, indented, mentions, wrapped
+from lapwing.codegen.body.wrapping import Wrapping, middle, wrapping
 from lapwing.codegen.faces import FaceWriter
 from lapwing.codegen.inspector import InspectorWriter
 from lapwing.loopnest.binding import typed as t
@@ -32,7 +33,7 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.chains import shortened
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
-from lapwing.tiling.invariants import is_invariant, is_row_invariant, raises_alike, row_invariants
+from lapwing.tiling.invariants import is_row_invariant, raises_alike, row_invariants
 
 
 class TileWriter(FaceWriter):
@@ -263,36 +264,18 @@ class TileWriter(FaceWriter):
     # -- indices that wrap -------------------------------------------------------------------------------------------
 
     @cached_property
-    def _wraps(self) -> dict[t.Operation | t.LookupSubscript, tuple[int, t.Typed | None]]:
-        """What comes back at the other end of an array along the innermost loop, ``u[(i + 1) % n]`` and ``u[i - 1]``, or stays at
-        an end, ``u[max(i - 1, 0)]``: how far it is from the loop's index, and what that is compared with."""
+    def _wraps(self) -> Wrapping:
+        """What wraps along the innermost loop."""
         loop = self.nest.space_loops[self.form.order[-1]]
         if self.lanes > 1 or loop.step != 1 or self.bound.skew is not None:
             return {}
-        found: dict[t.Operation | t.LookupSubscript, tuple[int, t.Typed | None]] = {}
-        values = (v for s in t.all_statements(self.bound.body.statements) for v in t.own_values(s))
-        for node in (node for value in values for node in t.walk(value)):
-            match node:
-                case t.Operation(operator="wrap" | "max" | "min", operands=(index, other), dtype="int64"):
-                    apart = _apart(index, loop.name)
-                    if apart is not None and is_invariant(other):
-                        found[node] = apart, other
-                case t.Load(subscripts=subscripts):
-                    for s in subscripts:
-                        if isinstance(s, t.LookupSubscript) and s.counts_from_end and s.trap is None:
-                            apart = _apart(s.index, loop.name)
-                            if apart is not None:
-                                found[s] = apart, None
-        return found
+        return wrapping(self.bound.body.statements, loop.name)
 
     @contextmanager
     def _where_nothing_wraps(self) -> Iterator[None]:
         """What is written is for iterations in which nothing wraps."""
-        self.printer.inside = frozenset(self._wraps)
-        try:
+        with self.where_inside(self._wraps):
             yield
-        finally:
-            self.printer.inside = frozenset()
 
     def point_name(self) -> str:
         inside = "_inside" if self.printer.inside else ""
@@ -310,20 +293,7 @@ class TileWriter(FaceWriter):
         x, low = self.coordinate(self.nest.loops[k].name), self.loop_bounds(k).low
         end = self.loop_end(lines, k)
         first, last = (self.names.get((part, k), f"{x}_{part}") for part in ("first", "last"))
-        begins, ends = {"0"}, set[str]()
-        for node, (apart, other) in self._wraps.items():
-            operator = node.operator if isinstance(node, t.Operation) else ""
-            bound = "" if other is None else self.printer.print(other)
-            if operator == "max":
-                begins.add(plus(f"lw_near({stripped(bound)})", -apart))
-            elif operator == "min":
-                ends.add(plus(f"lw_near({stripped(bound)})", 1 - apart))
-            else:
-                begins.add(str(max(0, -apart)))
-                ends |= {f"{bound} - {max(0, apart)}"} if bound else set()
-        numbers = [int(text) for text in begins if text.isdigit()]
-        begin = reduce("lw_max_i64({}, {})".format, [str(max(numbers)), *sorted(t for t in begins if not t.isdigit())])
-        high = reduce("lw_min_i64({}, {})".format, sorted(ends), end)
+        begin, high = middle(self._wraps, end, self.printer.print)
         lines.add(f"const int64_t {first} = lw_min_i64({end}, lw_max_i64({low}, {begin}));")
         lines.add(f"const int64_t {last} = lw_max_i64({first}, {high});")
         self._loop_over(lines, k, low, first, call, "")
@@ -495,15 +465,3 @@ class UncheckedTileWriter(TileWriter):
 
     def _function(self, invariant: str) -> str:
         return f"{super()._function(invariant)}_unchecked"
-
-
-def _apart(index: t.Typed, loop: str) -> int | None:
-    """How far an index is from that of a loop; None where that is not a constant."""
-    match index:
-        case t.Index(name=name) if name == loop:
-            return 0
-        case t.Operation(operator="+" | "-" as sign, operands=(t.Index(name=name), t.Literal(value=int(value)))) if (
-            name == loop
-        ):
-            return value if sign == "+" else -value
-    return None

@@ -12,6 +12,7 @@ from lapwing.codegen.body.expression import C_TYPES, SUFFIXES, Printer, strip_ar
 from lapwing.codegen.body.if_conversion import without_branches
 from lapwing.codegen.body.names import Names
 from lapwing.codegen.body.text import element, indented, mentions, plus
+from lapwing.codegen.body.wrapping import Wrapping, middle, wrapping
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
@@ -204,6 +205,9 @@ class StatementWriter:
                 first, last = (stripped(self.printer.print(bound)) for bound in (start, stop))
                 yield f"const int64_t {end} = {last};"
                 body = self._body_of_inner(statement)
+                if wraps := self._wraps_of_inner(statement):
+                    yield from self._split_inner(statement, body, (first, end), wraps, place)
+                    return
                 if parts := self._parts_of_inner(statement, body, place):
                     yield from self._strip_loop(x, (first, end), parts, place, statement.independent)
                     return
@@ -244,6 +248,49 @@ class StatementWriter:
         if not (loop.independent and self.in_strips and assigned <= declared):
             return loop.body
         return without_branches(replace(self.bound.body, statements=loop.body)).statements
+
+    def _wraps_of_inner(self, loop: t.TypedFor) -> Wrapping:
+        """What wraps along an inner loop of which iterations are independent, so that they are worth vectors."""
+        if not (loop.independent and self.in_strips and isinstance(loop.step, t.Literal) and loop.step.value == 1):
+            return {}
+        return wrapping(loop.body, loop.index.name)
+
+    def _split_inner(
+        self,
+        loop: t.TypedFor,
+        body: Sequence[t.TypedStatement],
+        bounds: tuple[str, str],
+        wraps: Wrapping,
+        place: _Place,
+    ) -> Iterator[str]:
+        """An inner loop in three parts: nothing wraps in the middle one."""
+        x, (begin, end) = self.index(loop.index.name), bounds
+        first, last = (self.names.get((part, *place), f"{x}_{part}") for part in ("first", "last"))
+        low, high = middle(wraps, end, self.printer.print)
+        yield f"const int64_t {first} = lw_min_i64({end}, lw_max_i64({begin}, {low}));"
+        yield f"const int64_t {last} = lw_max_i64({first}, {high});"
+        yield f"for (int64_t {x} = {begin}; {x} < {first}; ++{x}) {{"
+        yield from self._inner_block(loop.body, place)
+        yield "}"
+        with self.where_inside(wraps):
+            if parts := self._parts_of_inner(loop, body, place):
+                yield from self._strip_loop(x, (first, last), parts, place, True)
+            else:
+                yield from (INDEPENDENT, f"for (int64_t {x} = {first}; {x} < {last}; ++{x}) {{")
+                yield from self._inner_block(body, place)
+                yield from ("}", IN_ORDER)
+        yield f"for (int64_t {x} = {last}; {x} < {end}; ++{x}) {{"
+        yield from self._inner_block(loop.body, place)
+        yield "}"
+
+    @contextmanager
+    def where_inside(self, wraps: Wrapping) -> Iterator[None]:
+        """What is written is for iterations in which none of these wraps."""
+        self.printer.inside = frozenset(wraps)
+        try:
+            yield
+        finally:
+            self.printer.inside = frozenset()
 
     def _parts_of_inner(self, loop: t.TypedFor, body: Sequence[t.TypedStatement], place: _Place) -> tuple[Part, ...]:
         counts_up = isinstance(loop.step, t.Literal) and loop.step.value == 1
@@ -390,7 +437,7 @@ class StatementWriter:
             return self.add_exactly(accumulator, stripped(value))
         if accumulator.operator in ("=", "set", "is set", "kind", "noted"):
             return f"{target} = {stripped(value)};"
-        if accumulator.operator == "+":
+        if accumulator.operator in ("+", "terms"):
             cast = "" if accumulator.dtype in ("int64", "int32") else f"({C_TYPES[accumulator.dtype]})"
             return f"{target} = {cast}({target} + {value});"
         return f"{target} = lw_{accumulator.operator}_{SUFFIXES[accumulator.dtype]}({target}, {stripped(value)});"

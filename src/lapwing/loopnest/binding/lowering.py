@@ -125,7 +125,7 @@ class _Lowering(ExpressionLowering):
             case ir.AddTerm() if self._add_exactly(statement, found):
                 pass
             case ir.Rounded(name=name):
-                if _terms_name(name) in self.accumulators and self._temporary(name, line).code.dtype == "float64":
+                if self._has_terms(name, line):
                     self._round(statement, found)
             case ir.SetTemporary(name=name, value=value):
                 try:
@@ -475,6 +475,11 @@ class _Lowering(ExpressionLowering):
         name, line, traps = statement.name, statement.line, len(self.traps)
         start, term = self._temporary(name, line), self._lower(statement.term)
         kinds = start.types | term.types
+        if kinds == {PY_INT} and _within(term.interval, _SMALL_TERM):
+            self._note_terms(name, "int64")
+            value = self._convert(term.code, "int64", line)
+            found.append(t.TypedAccumulate(line, statement.text, _terms_name(name), value))
+            return True
         if not any(kind.is_inexact or kind.is_complex for kind in kinds):
             self.traps = self.traps[:traps]
             return False
@@ -483,18 +488,36 @@ class _Lowering(ExpressionLowering):
                 line, f"{name} adds numbers of several types", "start the sum with a value of the type of its terms"
             )
         terms = _terms_name(name)
-        self.accumulators[terms] = t.Accumulator(terms, "terms", "float64", True, 0.0)
+        self._note_terms(name, "float64")
         self.of_numpy[terms] = any(not kind.weak for kind in term.types)
         found.append(t.TypedAccumulate(line, statement.text, terms, term.code))
         return True
+
+    def _has_terms(self, name: str, line: int) -> bool:
+        """Whether the terms that the loop before has added to a scalar are in an accumulator."""
+        terms, types = self.accumulators.get(_terms_name(name)), self._temporary(name, line).types
+        if terms is None:
+            return False
+        return types == {PY_INT} if terms.dtype == "int64" else {kind.dtype for kind in types} == {"float64"}
+
+    def _note_terms(self, name: str, dtype: str) -> None:
+        terms = _terms_name(name)
+        before = self.accumulators.setdefault(terms, t.Accumulator(terms, "terms", dtype, True, 0))
+        if before.dtype != dtype:
+            self._refuse(self.nest.line, f"{name} is a sum of integers and of floats", "use two names")
 
     def _round(self, statement: ir.Rounded, found: list[t.TypedStatement]) -> None:
         """The scalar that a loop has added terms to: NumPy's where these are, else of the type that it had."""
         name, line, text, terms = statement.name, statement.line, statement.text, _terms_name(statement.name)
         start = self._temporary(name, line)
-        local, noted = self._new_local(name, "float64"), self._new_local(terms, "bool")
-        found.append(t.TypedRounded(line, text, local, start.code, terms, noted))
+        dtype = self.accumulators[terms].dtype
+        local, noted = self._new_local(name, dtype), self._new_local(terms, "bool")
+        found.append(t.TypedRounded(line, text, local, self._convert(start.code, dtype, line), terms, noted))
         types = start.types
+        if dtype == "int64":
+            low, high = start.integers(PY_INT)
+            self.values[name] = Value(local, types, (low - _MOST_OF_TERMS, high + _MOST_OF_TERMS))
+            return
         if self.of_numpy[terms]:
             types |= {NUMPY_FLOAT}
             if name in self.of_known_kind:
@@ -703,6 +726,10 @@ def _surely_updated(body: Sequence[ir.Statement]) -> frozenset[str]:
 
 _SET, _KIND, _TERMS = "is set", "kind", "terms"
 _MOST_KINDS = 16
+_SMALL_TERM: Interval = (-(2**31), 2**31)
+_MOST_OF_TERMS = (
+    2**59
+)  # of a nest that is small enough to be compiled with the loop around it: it has no 2**28 iterations
 _CARRIED: Interval = (-CARRIED_LIMIT, CARRIED_LIMIT)
 
 
