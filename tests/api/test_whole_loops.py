@@ -188,6 +188,30 @@ def test_no_term_leaves_a_sum_as_it_was() -> None:
 
 
 @lw.nest
+def left(u, v, steps):
+    n = u.shape[0]
+    for step in range(steps):
+        total, last = 0.0, step
+        for i in range(1, n - 1):
+            v[i] = 0.5 * (u[i - 1] + u[i + 1])
+            total += v[i]
+        for i in range(1, n - 1):
+            u[i] = v[i]
+    return total, last
+
+
+def test_a_scalar_that_only_the_loop_sets(watch: Watch) -> None:
+    mine, two = vectors(60), vectors(60)
+    returned, right = left(*mine, 3), left.using(tile=16)(*two, 3)
+    assert watch.wholes == 1
+    assert returned == right
+    assert [*map(type, returned)] == [*map(type, right)]
+    for call in (left, left.python):
+        with pytest.raises(UnboundLocalError):
+            call(*vectors(60), 0)
+
+
+@lw.nest
 def rotated(u, v, w, steps):
     n = u.shape[0]
     for step in range(steps):

@@ -294,13 +294,12 @@ LW_COMPLEX_CALLS(c64, float)
  * with twice the digits, as high + low. pow computes one within a small error and rounds it: if the true one is further
  * than that error from the middle between two numbers, where rounding changes its mind, then pow's result is high.
  *
- * Before it rounds, glibc's pow (2.28 and later, sysdeps/ieee754/dbl-64/e_pow.c) is off by less than 7.6 * 2^-62 of the
- * power where that is between 2^-64 and 2^64. The last step is scale + scale * tmp with |tmp| < 0.0028 < 2^-8: tmp is
- * the result of five sums, each rounded by at most 2^-62, and the product adds 1.4 * 2^-62 where it is not fused; the
+ * Before it rounds, glibc's pow (2.28 and later, sysdeps/ieee754/dbl-64/e_pow.c) is off by less than 10.7 * 2^-62 of
+ * the power where that is between 2^-256 and 2^256. The last step is scale + scale * tmp with |tmp| < 0.0028 < 2^-8: tmp
+ * is the result of five sums, each rounded by at most 2^-62, and the product adds 1.4 * 2^-62 where it is not fused; the
  * polynomial is good to 0.1 * 2^-62; and the logarithm is to 1.5 * 2^-68 of itself, which the power's natural logarithm
- * (44.4) multiplies to 1.1 * 2^-62; between 2^-256 and 2^256, where that logarithm is 177.5 at most, to 4.2 * 2^-62, so
- * that pow is off by less than 10.7 * 2^-62 there. powf is off by less than 0.002 units in the last place for these exponents, found
- * by trying all floats. Elsewhere pow is called. */
+ * (177.5 at most) multiplies to 4.2 * 2^-62. powf is off by less than 0.002 units in the last place for these exponents,
+ * found by trying all floats. Elsewhere pow is called. */
 #if defined(__GLIBC__) && defined(__FP_FAST_FMA)
 #if __GLIBC_PREREQ(2, 28)
 #define LW_ROUNDING_TEST 1

@@ -239,7 +239,8 @@ class _Lowering(ExpressionLowering):
         if name == _without_flag(name):
             return _NO_VALUE
         if name == _kind_name(_without_flag(name)):
-            self._check_kind(_KIND_UNKNOWN.code)
+            if _without_flag(name) in values:
+                self._check_kind(_KIND_UNKNOWN.code)
             return _KIND_UNKNOWN
         return _YES if _without_flag(name) in values else _NO
 

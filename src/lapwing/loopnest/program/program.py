@@ -282,7 +282,7 @@ def _unless_done(whole: Whole, loop: list[ast.stmt]) -> list[ast.stmt]:
     is_none = ast.Compare(ast.Name(_FOUND, ast.Load()), [ast.Is()], [ast.Constant(None)])
     targets = ast.Tuple([ast.Name(output, ast.Store()) for output in outlined.outputs], ast.Store())
     take: list[ast.stmt] = [ast.Assign([targets], ast.Name(_FOUND, ast.Load()))] if outlined.outputs else []
-    take += whole.exchanges_after()
+    take += [*whole.exchanges_after(), *(_forget(variable, whole.statement) for variable in outlined.unset)]
     otherwise = ast.If(is_none, [], [_there(statement, whole.statement) for statement in take])
     made: list[ast.stmt] = [_there(statement, whole.statement) for statement in (test, found, otherwise)]
     otherwise.body = loop

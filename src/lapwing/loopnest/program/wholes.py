@@ -88,7 +88,7 @@ def whole_of(
         parse(outlined.source)
     except RefusedError:
         return None
-    if outlined.perhaps or outlined.unset:
+    if outlined.perhaps:
         return None
     pairs = [pair for pair in elements.alike if not set(pair) & elements.copies.keys()]
     if any(set(pair) & set(exchanged.names) for pair in elements.alike) or any(
