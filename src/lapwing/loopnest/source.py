@@ -40,7 +40,7 @@ class FunctionSource:
     arrays, with what their elements are (``binding.lists``). ``dead``: arrays of which nobody reads elements after the loops.
     ``of_one_type``: whether loops in their own order are refused where a scalar may have several types. ``sums``: of loops of
     such, by line and column, the scalars that they add terms to, exactly where they are floats.
-    ``independent``: those of which no dependence joins two iterations.
+    ``independent``: those of which no dependence joins two iterations, which counts where they are innermost.
     """
 
     function: Callable[..., Any]

@@ -151,7 +151,8 @@ class StatementParser(ExpressionParser):
             body = (ir.SetTemporary(node.lineno, name, name, ir.LoopIndex(name, line=node.lineno)), *body)
             self.scope.temporaries.add(name)
         text = f"for {name} in {self.source.text(node.iter)}:"
-        independent = (node.lineno, node.col_offset) in self.source.independent
+        is_innermost = not any(isinstance(s, ir.For | ir.While) for s in ir.all_statements(body))
+        independent = is_innermost and (node.lineno, node.col_offset) in self.source.independent
         loop = ir.For(node.lineno, text, name, first, last, by, affine, body, independent)
         line = node.lineno
         return [loop, *(ir.Rounded(line, f"{n}, rounded", n, ir.Temporary(n, line=line)) for n in sums)]
