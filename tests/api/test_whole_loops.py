@@ -146,12 +146,17 @@ def test_sums_are_rounded_once_behind_each_nest(watch: Watch, spread: int) -> No
     assert mine[1].tobytes() == two[1].tobytes()
 
 
-@pytest.mark.parametrize(
-    "values", [[np.inf, 1.0], [np.inf, -np.inf], [np.nan, 1.0], [-0.0, -0.0], [5e-324, -1e-323], [1e308, 1e308]]
-)
+SPECIAL = (
+    [np.inf, 1.0], [np.inf, -np.inf], [np.nan, 1.0], [-0.0, -0.0], [5e-324, -1e-323], [1e308, 1e308],
+    [1.0, 2.0**-53], [1.0, 2.0**-53, 5e-324], [-1.0, -(2.0**-53)], [1.0 + 2.0**-52, 2.0**-53], [2.0**-1022, -5e-324],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("values", SPECIAL)
 def test_sums_of_what_is_special(values: list[float]) -> None:
+    """And of what lies halfway between two numbers, or just beside it."""
     u = np.array([1.0, *values, *values])
-    one, two = summed(u.copy(), np.zeros(5), 1), summed.using(tile=64)(u.copy(), np.zeros(5), 1)
+    one, two = (call(u.copy(), np.zeros(len(u)), 1) for call in (summed, summed.using(tile=64)))
     assert np.array(one).tobytes() == np.array(two).tobytes()
 
 

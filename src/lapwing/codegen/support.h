@@ -295,11 +295,11 @@ LW_COMPLEX_CALLS(c64, float)
  * than that error from the middle between two numbers, where rounding changes its mind, then pow's result is high.
  *
  * Before it rounds, glibc's pow (2.28 and later, sysdeps/ieee754/dbl-64/e_pow.c) is off by less than 10.7 * 2^-62 of
- * the power where that is between 2^-256 and 2^256. The last step is scale + scale * tmp with |tmp| < 0.0028 < 2^-8: tmp
- * is the result of five sums, each rounded by at most 2^-62, and the product adds 1.4 * 2^-62 where it is not fused; the
- * polynomial is good to 0.1 * 2^-62; and the logarithm is to 1.5 * 2^-68 of itself, which the power's natural logarithm
- * (177.5 at most) multiplies to 4.2 * 2^-62. powf is off by less than 0.002 units in the last place for these exponents,
- * found by trying all floats. Elsewhere pow is called. */
+ * the power where that is between 2^-256 and 2^256. The last step is scale + scale * tmp with |tmp| < 0.0028 < 2^-8:
+ * tmp is the result of five sums, each rounded by at most 2^-62, and the product adds 1.4 * 2^-62 where it is not
+ * fused; the polynomial is good to 0.1 * 2^-62; and the logarithm is to 1.5 * 2^-68 of itself, which the power's
+ * natural logarithm (177.5 at most) multiplies to 4.2 * 2^-62. powf is off by less than 0.002 units in the last place
+ * for these exponents, found by trying all floats. Elsewhere pow is called. */
 #if defined(__GLIBC__) && defined(__FP_FAST_FMA)
 #if __GLIBC_PREREQ(2, 28)
 #define LW_ROUNDING_TEST 1
@@ -672,8 +672,8 @@ static __attribute__((unused, noinline)) double lw_exact_rounded(int64_t *sum, d
     }
     int top = LW_EXACT_DIGITS - 1;
     while (top > 0 && digit[top] == 0) --top;
-    /* The three digits from the first one that is not 0 are rounded to 53 bits; below, all that counts is whether there is
-     * anything. */
+    /* The three digits from the first one that is not 0 are rounded to 53 bits; below, all that counts is whether there
+     * is anything. */
     const int low = top > 2 ? top - 2 : 0;
     unsigned __int128 upper = 0;
     for (int k = top; k >= low; --k) upper = upper << 32 | (uint64_t)digit[k];
