@@ -45,6 +45,7 @@ lapwing.schedule
 lapwing.store.files
 lapwing.units
 lapwing.loopnest.frontend
+lapwing.loopnest.program.whole_arrays
 lapwing.loopnest.program
 lapwing.machine
 lapwing.overlap.ir

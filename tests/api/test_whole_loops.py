@@ -134,12 +134,192 @@ def test_choices_made_by_hand_are_for_tiles(watch: Watch) -> None:
     assert not watch.wholes
 
 
-def test_sums_that_are_rounded_once_stay_so(watch: Watch) -> None:
-    mine, two = vectors(500), vectors(500)
+@pytest.mark.parametrize("spread", [0, 40, 300])
+def test_sums_are_rounded_once_behind_each_nest(watch: Watch, spread: int) -> None:
+    """As they are where the nests are cut into tiles; terms of any sizes, and of both signs."""
+    rng = np.random.default_rng(spread)
+    u = (rng.random(700) - 0.5) * 2.0 ** rng.integers(-spread - 1, spread + 1, 700)
+    mine, two = (u.copy(), np.zeros(700)), (u.copy(), np.zeros(700))
     returned = summed(*mine, 3)
-    assert not watch.wholes
+    assert watch.wholes == 1
     assert returned == summed.using(tile=64)(*two, 3)
     assert mine[1].tobytes() == two[1].tobytes()
+
+
+SPECIAL = (
+    [np.inf, 1.0], [np.inf, -np.inf], [np.nan, 1.0], [-0.0, -0.0], [5e-324, -1e-323], [1e308, 1e308],
+    [1.0, 2.0**-53], [1.0, 2.0**-53, 5e-324], [-1.0, -(2.0**-53)], [1.0 + 2.0**-52, 2.0**-53], [2.0**-1022, -5e-324],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("values", SPECIAL)
+def test_sums_of_what_is_special(values: list[float]) -> None:
+    """And of what lies halfway between two numbers, or just beside it."""
+    u = np.array([1.0, *values, *values])
+    one, two = (call(u.copy(), np.zeros(len(u)), 1) for call in (summed, summed.using(tile=64)))
+    assert np.array(one).tobytes() == np.array(two).tobytes()
+
+
+@lw.nest
+def norms(u, v, steps):
+    """A sum of squares of what a chain computes: the squares are taken behind it."""
+    n = u.shape[0]
+    worst, change, count = 0.0, 0.0, 0
+    for step in range(steps):
+        change = 0.0
+        for i in range(1, n - 1):
+            new = 0.5 * (u[i - 1] + u[i + 1]) + v[i]
+            change += (new - u[i]) ** 2
+            if new > 0.5:
+                count += 1
+            u[i] = new
+        worst = max(worst, change)
+    return worst, change, count
+
+
+def test_sums_of_powers_and_of_integers(watch: Watch) -> None:
+    mine, two = vectors(700), vectors(700)
+    returned, right = norms(*mine, 4), norms.using(tile=64)(*two, 4)
+    assert watch.wholes == 1
+    assert returned == right
+    assert [*map(type, returned)] == [*map(type, right)]
+    assert mine[0].tobytes() == two[0].tobytes()
+
+
+def test_no_term_leaves_a_sum_as_it_was() -> None:
+    returned = summed(*vectors(1), 3)
+    assert returned == 0.0
+    assert type(returned) is float
+
+
+@lw.nest
+def left(u, v, steps):
+    n = u.shape[0]
+    for step in range(steps):
+        total, last = 0.0, step
+        for i in range(1, n - 1):
+            v[i] = 0.5 * (u[i - 1] + u[i + 1])
+            total += v[i]
+        for i in range(1, n - 1):
+            u[i] = v[i]
+    return total, last
+
+
+def test_a_scalar_that_only_the_loop_sets(watch: Watch) -> None:
+    mine, two = vectors(60), vectors(60)
+    returned, right = left(*mine, 3), left.using(tile=16)(*two, 3)
+    assert watch.wholes == 1
+    assert returned == right
+    assert [*map(type, returned)] == [*map(type, right)]
+    for call in (left, left.python):
+        with pytest.raises(UnboundLocalError):
+            call(*vectors(60), 0)
+
+
+@lw.nest
+def rotated(u, v, w, steps):
+    n = u.shape[0]
+    for step in range(steps):
+        for i in range(1, n - 1):
+            w[i] = 0.5 * (v[i - 1] + v[i + 1]) - u[i]
+        w[0] = v[n - 1]
+        u, v, w = v, w, u
+    return v
+
+
+@lw.nest
+def exchanged_now_and_then(u, v, steps):
+    n = u.shape[0]
+    for step in range(steps):
+        for i in range(1, n - 1):
+            v[i] = 0.5 * (u[i - 1] + u[i + 1])
+        if step % 3 != 1:
+            held = u
+            u = v
+            v = held
+        for i in range(1, n - 1):
+            v[i] = v[i] + 0.25
+    return u, v
+
+
+@lw.nest
+def copied(u, v, steps):
+    n = u.shape[0]
+    for step in range(steps):
+        old = u.copy()
+        for i in range(1, n):
+            u[i] = old[i] - 0.5 * (old[i] - old[i - 1])
+        v[:] = u
+        v[1:-1] = 0.5
+        u[0] = v[-1]
+
+
+@lw.nest
+def edged(u, v, steps):
+    n, m = u.shape
+    for step in range(steps):
+        for i in range(1, n - 1):
+            for j in range(1, m - 1):
+                v[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
+        v[0, :] = v[1, :]
+        v[-1] = v[0, 1]
+        v[1:-1, -1] = u[1:-1, 1]
+        v[:, 0] = 1.0
+        u, v = v, u
+    return u
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 3, 4, 5])
+def test_arrays_that_change_places(watch: Watch, steps: int) -> None:
+    arrays = [*vectors(60), vectors(60)[0]]
+    mine, right = ([a.copy() for a in arrays] for _ in range(2))
+    returned, expected = rotated(*mine, steps), rotated.python(*right, steps)
+    assert watch.wholes
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(mine, right, strict=True))
+    assert [a is returned for a in mine] == [a is expected for a in right]
+
+
+@pytest.mark.parametrize("steps", range(8))
+def test_arrays_that_change_places_now_and_then(watch: Watch, steps: int) -> None:
+    mine, right = vectors(60), vectors(60)
+    returned, expected = exchanged_now_and_then(*mine, steps), exchanged_now_and_then.python(*right, steps)
+    assert watch.wholes
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(mine, right, strict=True))
+    assert [[a is r for a in mine] for r in returned] == [[a is r for a in right] for r in expected]
+
+
+def test_copies_and_fills(watch: Watch) -> None:
+    same(copied, 60, 4)
+    assert watch.wholes == 1
+
+
+@pytest.mark.parametrize("shape", [(12, 9), (3, 2), (1, 1), (2, 1)])
+def test_edges_of_matrices(watch: Watch, shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(1)
+    arrays = [rng.random(shape), rng.random(shape)]
+    mine, right = ([a.copy() for a in arrays] for _ in range(2))
+    if shape[1] == 1:  # Python raises
+        for call in (edged.python, edged):
+            with pytest.raises((IndexError, RunError)):
+                call(*mine, 3)
+        return
+    edged(*mine, 3), edged.python(*right, 3)
+    assert watch.wholes == 1
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(mine, right, strict=True))
+
+
+def test_arrays_of_other_shapes_are_done_region_by_region() -> None:
+    """NumPy says what becomes of a slice of another length."""
+    u = vectors(60)[0]
+    mine, right = (u.copy(), np.zeros(1)), (u.copy(), np.zeros(1))
+    with pytest.raises(ValueError, match="broadcast"):
+        copied.python(*right, 2)
+    with pytest.raises(ValueError, match="broadcast"):
+        copied(*mine, 2)
+    assert mine[0].tobytes() == right[0].tobytes()
+    wide, right_wide = (u.copy(), np.zeros(60, np.float32)), (u.copy(), np.zeros(60, np.float32))
+    copied(*wide, 2), copied.python(*right_wide, 2)
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(wide, right_wide, strict=True))
 
 
 def test_an_error_of_the_driver_is_raised_as_ever(watch: Watch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -27,6 +27,8 @@ from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.mpi.threads import one_call
 from lapwing.scratch_arrays import wanted
 from lapwing.store.array import StoredArray
+
+MOST_REFUSED = 256  # kinds of arguments that are remembered
 
 
 def _call(region: Any, arguments: Mapping[str, Any]) -> Any:
@@ -73,6 +75,7 @@ class ProgramOfNests:
     sweeps: tuple[SweepsCall, ...] = ()
     wholes: tuple[Any, ...] = ()
     _told: bool = False
+    _refused: set[Any] = field(default_factory=set)  # kinds of arguments of wholes
 
     def __call__(self, nest: PlannedNest, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run it; see Nest.__call__. Raises what the driver raises."""
@@ -122,9 +125,18 @@ class ProgramOfNests:
         whole, outputs = self.wholes[number].like(nest), self.program.wholes[number].outlined.outputs
 
         def done(*values: Any) -> Any:
+            kinds = (number, *((type(v), getattr(v, "dtype", None), getattr(v, "shape", None)) for v in values))
+            if kinds in self._refused:
+                return None
             try:
                 returned = whole(*values)
-            except (RefusedError, RunError):
+            except (
+                RefusedError
+            ):  # what is refused once would be again, and finding that out takes longer than its regions
+                if len(self._refused) < MOST_REFUSED:
+                    self._refused.add(kinds)
+                return None
+            except RunError:
                 return None
             return (returned,) if len(outputs) == 1 else returned if outputs else ()
 

@@ -149,6 +149,29 @@ class ModuleWriter(StatementWriter):
         name, (terms, count) = self.accumulator(accumulator.name), self.terms_names(accumulator)
         return f"lw_exact_put({name}, {terms}, {count}, {value});"
 
+    def room_for_terms(self, accumulator: t.Accumulator, count: str, deref: str = "") -> Iterator[str]:
+        name, (terms, kept) = self.accumulator(accumulator.name), self.terms_names(accumulator)
+        yield f"{deref}{kept} = lw_exact_keep({name}, {terms}, {deref}{kept}, {count});"
+
+    def terms_added(self, accumulator: t.Accumulator, count: str, deref: str = "") -> Iterator[str]:
+        yield f"{deref}{self.terms_names(accumulator)[1]} += {count};"
+
+    def place_of_term(self, accumulator: t.Accumulator, iteration: str, deref: str = "") -> str:
+        terms, kept = self.terms_names(accumulator)
+        return f"{terms}[{deref}{kept} + {iteration}]"
+
+    def rounded(self, statement: t.TypedRounded, value: str) -> Iterator[str]:
+        accumulator = next(a for a in self.bound.body.accumulators if a.name == statement.accumulator)
+        name, (terms, count) = self.accumulator(accumulator.name), self.terms_names(accumulator)
+        if not accumulator.exact_sum:
+            yield f"const int64_t {self._name(statement.local)} = {value} + *{name};"
+            yield f"*{name} = 0;"
+            return
+        noted, local = (C_TYPES["bool"], self._name(statement.noted)), self._name(statement.local)
+        yield f"const {noted[0]} {noted[1]} = lw_exact_has_terms({name}, *{count});"
+        yield f"const {C_TYPES[statement.local.dtype]} {local} = lw_exact_rounded({name}, {terms}, {count}, {value});"
+        yield f"(void){noted[1]};"
+
     def terms_names(self, accumulator: t.Accumulator) -> tuple[str, str]:
         """The C names of the terms of an exact sum that are not yet added, and of their number."""
         name = self.accumulator(accumulator.name)

@@ -294,12 +294,12 @@ LW_COMPLEX_CALLS(c64, float)
  * with twice the digits, as high + low. pow computes one within a small error and rounds it: if the true one is further
  * than that error from the middle between two numbers, where rounding changes its mind, then pow's result is high.
  *
- * Before it rounds, glibc's pow (2.28 and later, sysdeps/ieee754/dbl-64/e_pow.c) is off by less than 7.6 * 2^-62 of the
- * power where that is between 2^-64 and 2^64. The last step is scale + scale * tmp with |tmp| < 0.0028 < 2^-8: tmp is
- * the result of five sums, each rounded by at most 2^-62, and the product adds 1.4 * 2^-62 where it is not fused; the
- * polynomial is good to 0.1 * 2^-62; and the logarithm is to 1.5 * 2^-68 of itself, which the power's natural logarithm
- * (44.4) multiplies to 1.1 * 2^-62. powf is off by less than 0.002 units in the last place for these exponents, found
- * by trying all floats. Elsewhere pow is called. */
+ * Before it rounds, glibc's pow (2.28 and later, sysdeps/ieee754/dbl-64/e_pow.c) is off by less than 10.7 * 2^-62 of
+ * the power where that is between 2^-256 and 2^256. The last step is scale + scale * tmp with |tmp| < 0.0028 < 2^-8:
+ * tmp is the result of five sums, each rounded by at most 2^-62, and the product adds 1.4 * 2^-62 where it is not
+ * fused; the polynomial is good to 0.1 * 2^-62; and the logarithm is to 1.5 * 2^-68 of itself, which the power's
+ * natural logarithm (177.5 at most) multiplies to 4.2 * 2^-62. powf is off by less than 0.002 units in the last place
+ * for these exponents, found by trying all floats. Elsewhere pow is called. */
 #if defined(__GLIBC__) && defined(__FP_FAST_FMA)
 #if __GLIBC_PREREQ(2, 28)
 #define LW_ROUNDING_TEST 1
@@ -313,8 +313,8 @@ LW_INLINE bool lw_rounds_to(double high, double low) {
     uint64_t bits;
     memcpy(&bits, &high, sizeof bits);
     bits &= INT64_MAX;
-    const bool inside = bits - (UINT64_C(959) << 52) < UINT64_C(128) << 52;
-    const double size = fabs(high), off = fma(7.6 * 0x1p-62, size, fabs(low));
+    const bool inside = bits - (UINT64_C(767) << 52) < UINT64_C(512) << 52;
+    const double size = fabs(high), off = fma(10.7 * 0x1p-62, size, fabs(low));
     return inside & (size - off == size);
 }
 /* The same for floats, of a power that is a double: it is not near the middle of the 2^29 doubles to a float. */
@@ -577,7 +577,8 @@ LW_INLINE void lw_exact_add(int64_t *sum, double x) {
 /* Many terms at once: an error-free transformation by extraction (Rump, Ogita and Oishi, SIAM J. Sci. Comput. 31, 2008,
  * algorithm 3.2). Where no term is larger than 2^e, adding 2^(e + 10) and taking it off again leaves the upper part of
  * each, and so many upper parts have a sum without rounding; what is left of each term is exact, and 43 bits further
- * down. Terms that have bits left after three rounds, or are not finite, are added one by one. */
+ * down. What is left of terms after eight rounds, or of small ones before, and terms that are not finite are added one
+ * by one. */
 #ifdef __AVX512F__
 enum { LW_VECTOR = 8 };
 #elif defined(__AVX2__)
@@ -585,7 +586,7 @@ enum { LW_VECTOR = 4 };
 #else
 enum { LW_VECTOR = 2 };
 #endif
-enum { LW_TERMS = 512, LW_ROUNDS = 3 };
+enum { LW_TERMS = 512, LW_ROUNDS = 8 };
 typedef double lw_terms __attribute__((vector_size(LW_VECTOR * 8)));
 typedef int64_t lw_bits __attribute__((vector_size(LW_VECTOR * 8)));
 
@@ -606,7 +607,7 @@ static __attribute__((unused, noinline)) void lw_exact_add_all(int64_t *sum, dou
     for (int k = 0; k < LW_VECTOR; ++k) most = lw_max_i64(most, largest[k]);
     int64_t exponent = (most >> 52) + 11; /* of what is added, which is larger than all the terms together */
     if (exponent < 0x7fe && exponent > 2 * 53 + 64) {
-        for (int round = 0; round < LW_ROUNDS; ++round, exponent -= 43) {
+        for (int round = 0; round < LW_ROUNDS && exponent > 2 * 53; ++round, exponent -= 43) {
             const int64_t pattern = exponent << 52;
             double scale;
             memcpy(&scale, &pattern, sizeof scale);
@@ -628,7 +629,9 @@ static __attribute__((unused, noinline)) void lw_exact_add_all(int64_t *sum, dou
             if (!any) return;
         }
     }
-    for (int64_t k = 0; k < count; ++k) lw_exact_add(sum, terms[k]);
+    for (int64_t k = 0; k < count; ++k)
+        if (terms[k] != 0) lw_exact_add(sum, terms[k]);
+    if (sum[0] == 0) sum[0] = 1; /* zeros have been added */
 }
 
 /* Keeps a term until there are so many that they are worth adding. */
@@ -645,6 +648,54 @@ LW_INLINE int64_t lw_exact_keep(int64_t *sum, double *terms, int64_t count, int6
     if (count + more <= LW_TERMS) return count;
     lw_exact_add_all(sum, terms, count);
     return 0;
+}
+
+/* Whether an exact sum has any terms, those aside that are kept as many as count says. */
+LW_INLINE bool lw_exact_has_terms(const int64_t *sum, int64_t count) {
+    return count != 0 || (sum[0] | sum[1] | sum[2] | sum[3]) != 0;
+}
+
+/* The exact sum of a value and all terms, also of those that are kept, rounded once; no terms are left. */
+static __attribute__((unused, noinline)) double lw_exact_rounded(int64_t *sum, double *terms, int64_t *count,
+                                                                 double first) {
+    if (!lw_exact_has_terms(sum, *count)) return first;
+    lw_exact_add_all(sum, terms, *count);
+    *count = 0;
+    lw_exact_add(sum, first);
+    int64_t *digit = sum + LW_EXACT_HEADER;
+    double rounded = 0;
+    lw_exact_carry(sum);
+    const bool is_negative = digit[LW_EXACT_DIGITS - 1] < 0;
+    if (is_negative) {
+        for (int k = 0; k < LW_EXACT_DIGITS; ++k) digit[k] = -digit[k];
+        lw_exact_carry(sum);
+    }
+    int top = LW_EXACT_DIGITS - 1;
+    while (top > 0 && digit[top] == 0) --top;
+    /* The three digits from the first one that is not 0 are rounded to 53 bits; below, all that counts is whether there
+     * is anything. */
+    const int low = top > 2 ? top - 2 : 0;
+    unsigned __int128 upper = 0;
+    for (int k = top; k >= low; --k) upper = upper << 32 | (uint64_t)digit[k];
+    bool more = false;
+    for (int k = 0; k < low; ++k) more |= digit[k] != 0;
+    int bits = 0;
+    while (bits < 96 && upper >> bits) ++bits;
+    const int dropped = bits > 53 ? bits - 53 : 0;
+    uint64_t mantissa = (uint64_t)(upper >> dropped);
+    if (dropped) {
+        const unsigned __int128 left = upper - ((unsigned __int128)mantissa << dropped);
+        const unsigned __int128 half = (unsigned __int128)1 << (dropped - 1);
+        if (left > half || (left == half && (more || (mantissa & 1)))) ++mantissa;
+    }
+    rounded = ldexp((double)mantissa, dropped + 32 * low - 1074);
+    if (is_negative) rounded = -rounded;
+    if (sum[1] || (sum[2] && sum[3]))
+        rounded = (double)NAN;
+    else if (sum[2] || sum[3])
+        rounded = sum[2] ? (double)INFINITY : -(double)INFINITY;
+    memset(sum, 0, LW_EXACT_WORDS * sizeof *sum);
+    return rounded;
 }
 
 /* A box of elements that lie one after the other in a buffer, as an array. */

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from functools import cached_property, reduce
+from functools import cached_property
 
 from lapwing.affine.scanning import LoopBounds
 from lapwing.codegen.body.distribution import Part
@@ -23,8 +23,9 @@ from lapwing.codegen.body.expression import C_TYPES, stripped
 from lapwing.codegen.body.if_conversion import without_branches
 from lapwing.codegen.body.inspection import without_traps
 from lapwing.codegen.body.names import PairNames
-from lapwing.codegen.body.statements import IGNORED, IGNORED_TRAP, INDEPENDENT
-from lapwing.codegen.body.text import Lines, indented, mentions, plus, wrapped
+from lapwing.codegen.body.statements import IGNORED, IGNORED_TRAP, IN_ORDER, INDEPENDENT
+from lapwing.codegen.body.text import Lines, indented, mentions, wrapped
+from lapwing.codegen.body.wrapping import Wrapping, middle, wrapping
 from lapwing.codegen.faces import FaceWriter
 from lapwing.codegen.inspector import InspectorWriter
 from lapwing.loopnest.binding import typed as t
@@ -32,11 +33,7 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.chains import shortened
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
-from lapwing.tiling.invariants import is_invariant, is_row_invariant, raises_alike, row_invariants
-
-# "ivdep" and "omp simd" free the iterations of one loop from each other, not those of the loop around it. Compilers have
-# got that wrong; nothing moves across this line.
-IN_ORDER = '__asm__ volatile("" ::: "memory");'
+from lapwing.tiling.invariants import is_row_invariant, raises_alike, row_invariants
 
 
 class TileWriter(FaceWriter):
@@ -161,13 +158,18 @@ class TileWriter(FaceWriter):
         strip, strip_end = (self.names.get(name, name) for name in ("strip", "strip_end"))
         lines.open(f"for (int64_t {strip} = {start}; {strip} < {stop}; {strip} += LW_STRIP) {{")
         lines.add(f"const int64_t {strip_end} = lw_min_i64({strip} + LW_STRIP, {stop});")
+        own = next(part for part in self._parts if part.is_last)
         for part in self._parts:
             if part.statements:
+                sums = [a for a in self.bound.body.accumulators if a.name in part.sums]
+                for accumulator in sums:
+                    lines.add(*self.room_for_terms(accumulator, f"{strip_end} - {strip}"))
                 with self._only(part):
-                    is_last = part is self._parts[-1]
-                    frees = pragma if is_last else INDEPENDENT
-                    call = self.point_call(trap="trap" if is_last else IGNORED)
+                    frees = pragma if part is own else INDEPENDENT
+                    call = self.point_call(trap="trap" if part.is_last else IGNORED)
                     self._loop_over(lines, k, strip, strip_end, call, frees)
+                for accumulator in sums:
+                    lines.add(*self.terms_added(accumulator, f"{strip_end} - {strip}"))
             lines.add(*self.strip_calls(part, self.coordinate(self.nest.loops[k].name), (strip, strip_end)))
         lines.close()
 
@@ -185,10 +187,20 @@ class TileWriter(FaceWriter):
     def _only(self, part: Part | None) -> Iterator[None]:
         """What is written is one part of the loop body."""
         self._part = part
+        self._term_places = {a.name: f"*{self._term_of(a)}" for a in self._sums_of_part()}
         try:
             yield
         finally:
             self._part = None
+            self._term_places = {}
+
+    def _sums_of_part(self) -> list[t.Accumulator]:
+        """The sums to which every iteration of the part that is written adds one term."""
+        part = self._part
+        return [] if part is None else [a for a in self.bound.body.accumulators if a.name in part.sums]
+
+    def _term_of(self, accumulator: t.Accumulator) -> str:
+        return self.names.get(("term of", accumulator.name), f"{self.accumulator(accumulator.name)}_term")
 
     def body_statements(self) -> Sequence[t.TypedStatement]:
         return super().body_statements() if self._part is None else self._part.statements
@@ -210,6 +222,10 @@ class TileWriter(FaceWriter):
         x = self.coordinate(self.nest.space_loops[self.form.order[-1]].name)
         place = f"{x} - {self.names.get('strip', 'strip')}"
         return [
+            *(
+                (f"double *restrict {self._term_of(a)}", f"&{self.place_of_term(a, place)}")
+                for a in self._sums_of_part()
+            ),
             *((f"{C_TYPES[v.dtype]} {self.printer.name(v)}", self.in_strip(v, place)) for v in self._part.incoming),
             *(
                 (f"{C_TYPES[v.dtype]} *restrict {self._set_elsewhere(v)}", f"&{self.in_strip(v, place)}")
@@ -248,40 +264,24 @@ class TileWriter(FaceWriter):
     # -- indices that wrap -------------------------------------------------------------------------------------------
 
     @cached_property
-    def _wraps(self) -> dict[t.Operation | t.LookupSubscript, tuple[int, t.Typed | None]]:
-        """What comes back at the other end of an array along the innermost loop, ``u[(i + 1) % n]`` and ``u[i - 1]``, or stays at
-        an end, ``u[max(i - 1, 0)]``: how far it is from the loop's index, and what that is compared with."""
+    def _wraps(self) -> Wrapping:
+        """What wraps along the innermost loop."""
         loop = self.nest.space_loops[self.form.order[-1]]
         if self.lanes > 1 or loop.step != 1 or self.bound.skew is not None:
             return {}
-        found: dict[t.Operation | t.LookupSubscript, tuple[int, t.Typed | None]] = {}
-        values = (v for s in t.all_statements(self.bound.body.statements) for v in t.own_values(s))
-        for node in (node for value in values for node in t.walk(value)):
-            match node:
-                case t.Operation(operator="wrap" | "max" | "min", operands=(index, other), dtype="int64"):
-                    apart = _apart(index, loop.name)
-                    if apart is not None and is_invariant(other):
-                        found[node] = apart, other
-                case t.Load(subscripts=subscripts):
-                    for s in subscripts:
-                        if isinstance(s, t.LookupSubscript) and s.counts_from_end and s.trap is None:
-                            apart = _apart(s.index, loop.name)
-                            if apart is not None:
-                                found[s] = apart, None
-        return found
+        return wrapping(self.bound.body.statements, loop.name)
 
     @contextmanager
     def _where_nothing_wraps(self) -> Iterator[None]:
         """What is written is for iterations in which nothing wraps."""
-        self.printer.inside = frozenset(self._wraps)
-        try:
+        with self.where_inside(self._wraps):
             yield
-        finally:
-            self.printer.inside = frozenset()
 
     def point_name(self) -> str:
         inside = "_inside" if self.printer.inside else ""
         if self._part is not None:
+            if len(self._parts) == 1 and not self._wraps:
+                return super().point_name()
             number = self._parts.index(self._part) + 1
             return self.names.get(("part", number), f"{self.nest.name}_part_{number}{inside}")
         name = super().point_name()
@@ -293,20 +293,7 @@ class TileWriter(FaceWriter):
         x, low = self.coordinate(self.nest.loops[k].name), self.loop_bounds(k).low
         end = self.loop_end(lines, k)
         first, last = (self.names.get((part, k), f"{x}_{part}") for part in ("first", "last"))
-        begins, ends = {"0"}, set[str]()
-        for node, (apart, other) in self._wraps.items():
-            operator = node.operator if isinstance(node, t.Operation) else ""
-            bound = "" if other is None else self.printer.print(other)
-            if operator == "max":
-                begins.add(plus(f"lw_near({stripped(bound)})", -apart))
-            elif operator == "min":
-                ends.add(plus(f"lw_near({stripped(bound)})", 1 - apart))
-            else:
-                begins.add(str(max(0, -apart)))
-                ends |= {f"{bound} - {max(0, apart)}"} if bound else set()
-        numbers = [int(text) for text in begins if text.isdigit()]
-        begin = reduce("lw_max_i64({}, {})".format, [str(max(numbers)), *sorted(t for t in begins if not t.isdigit())])
-        high = reduce("lw_min_i64({}, {})".format, sorted(ends), end)
+        begin, high = middle(self._wraps, end, self.printer.print)
         lines.add(f"const int64_t {first} = lw_min_i64({end}, lw_max_i64({low}, {begin}));")
         lines.add(f"const int64_t {last} = lw_max_i64({first}, {high});")
         self._loop_over(lines, k, low, first, call, "")
@@ -478,15 +465,3 @@ class UncheckedTileWriter(TileWriter):
 
     def _function(self, invariant: str) -> str:
         return f"{super()._function(invariant)}_unchecked"
-
-
-def _apart(index: t.Typed, loop: str) -> int | None:
-    """How far an index is from that of a loop; None where that is not a constant."""
-    match index:
-        case t.Index(name=name) if name == loop:
-            return 0
-        case t.Operation(operator="+" | "-" as sign, operands=(t.Index(name=name), t.Literal(value=int(value)))) if (
-            name == loop
-        ):
-            return value if sign == "+" else -value
-    return None

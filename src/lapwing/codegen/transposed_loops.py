@@ -13,10 +13,11 @@ from lapwing.codegen.body.expression import C_TYPES, stripped
 from lapwing.codegen.body.if_conversion import for_lanes
 from lapwing.codegen.body.if_conversion import reason_against as reason_against_branches
 from lapwing.codegen.body.names import PairNames
+from lapwing.codegen.body.statements import IN_ORDER
 from lapwing.codegen.body.text import Lines, mentions, plus
 from lapwing.codegen.extrema import Extrema
 from lapwing.codegen.lane_rows import When
-from lapwing.codegen.tile_loops import IN_ORDER, TileWriter
+from lapwing.codegen.tile_loops import TileWriter
 from lapwing.codegen.transposed import Buffers
 from lapwing.codegen.vector_bodies import (
     Accumulator,

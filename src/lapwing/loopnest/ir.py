@@ -132,6 +132,21 @@ class SetTemporary(Statement):
 
 
 @dataclass(frozen=True)
+class AddTerm(SetTemporary):
+    """``name = name + term`` in a sequential region, where the sum of floats is exact: ``Rounded`` follows behind the loop.
+
+    ``value`` is that sum as the plain loop adds it.
+    """
+
+    term: Expression
+
+
+@dataclass(frozen=True)
+class Rounded(SetTemporary):
+    """``value`` is the scalar itself; where terms have been added exactly, the sum is rounded here."""
+
+
+@dataclass(frozen=True)
 class Accumulate(Statement):
     """``name = operator(name, value)`` with operator ``max``, ``min`` or ``+``; with ``set``, ``name = value``, a constant.
 
@@ -158,7 +173,8 @@ class If(Statement):
 class For(Statement):
     """An inner loop, ``for index in range(start, stop, step)``: each iteration of the loops around it does all of it.
 
-    ``affine``: its bounds as affine expressions, None where they are not, or the step is no number in the text.
+    ``affine``: its bounds as affine expressions, None where they are not, or the step is no number in the text. ``independent``:
+    whether no dependence joins two of its iterations.
     """
 
     index: str
@@ -167,6 +183,7 @@ class For(Statement):
     step: Expression
     affine: tuple[Affine | None, Affine | None]
     body: tuple[Statement, ...]
+    independent: bool = False
 
     @property
     def fixed_step(self) -> int | None:

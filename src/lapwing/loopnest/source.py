@@ -11,7 +11,7 @@ import os
 import textwrap
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
@@ -38,7 +38,9 @@ class FunctionSource:
     on one rank; ``generic``: whether its integers may be any then, rather than those of one call. ``most_loops``: how many loops
     may be cut into tiles, None for any number. ``lists``: the parameters that were lists of Python's numbers and are passed as
     arrays, with what their elements are (``binding.lists``). ``dead``: arrays of which nobody reads elements after the loops.
-    ``of_one_type``: whether loops in their own order are refused where a scalar may have several types.
+    ``of_one_type``: whether loops in their own order are refused where a scalar may have several types. ``sums``: of loops of
+    such, by line and column, the scalars that they add terms to, exactly where they are floats.
+    ``independent``: those of which no dependence joins two iterations, which counts where they are innermost.
     """
 
     function: Callable[..., Any]
@@ -52,6 +54,8 @@ class FunctionSource:
     lists: tuple[tuple[str, str], ...] = ()
     dead: tuple[str, ...] = ()
     of_one_type: bool = False
+    sums: Mapping[tuple[int, int], tuple[str, ...]] = field(default_factory=dict)
+    independent: frozenset[tuple[int, int]] = frozenset()
 
     @staticmethod
     def of(function: Callable[..., Any]) -> FunctionSource:

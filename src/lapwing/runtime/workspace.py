@@ -95,6 +95,8 @@ class Reductions:
         found: dict[str, int] = {}  # by leader, the rank whose values count
         kept_real = False
         for accumulator, start, kind, given in self._places:
+            if accumulator.operator == "terms":  # of which none are left
+                continue
             if accumulator.leader == accumulator.name:
                 found[accumulator.name] = self._with_extremum(accumulator, rows)
             if accumulator.leader is not None:

@@ -7,12 +7,12 @@
  */
 #include "lapwing.h"
 #include "support.h"
+#include "strips.h"
 
-LW_INLINE void total_point(double *restrict u, int64_t u_s0, int64_t *above, double *above_terms, int64_t *above_count,
-        int64_t i, int64_t j) {
+LW_INLINE void total_point(double *restrict u, int64_t u_s0, double *restrict above_term, int64_t i, int64_t j) {
     const double u_new = u[(i - 1) * u_s0 + j] * u[i * u_s0 + j - 1];
     u[i * u_s0 + j] = u_new;
-    lw_exact_put(above, above_terms, above_count, u_new);
+    *above_term = u_new;
 }
 
 void lw_tile_compute(lw_tile *tile, const lw_box *box) {
@@ -24,8 +24,13 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     const int64_t i_end = box->hi[0];
     for (int64_t i = box->lo[0]; i < i_end; ++i) {
         const int64_t j_end = box->hi[1];
-        for (int64_t j = box->lo[1]; j < j_end; ++j) {
-            total_point(u, u_s0, above, above_terms, &above_count, i, j);
+        for (int64_t strip = box->lo[1]; strip < j_end; strip += LW_STRIP) {
+            const int64_t strip_end = lw_min_i64(strip + LW_STRIP, j_end);
+            above_count = lw_exact_keep(above, above_terms, above_count, strip_end - strip);
+            for (int64_t j = strip; j < strip_end; ++j) {
+                total_point(u, u_s0, &above_terms[above_count + j - strip], i, j);
+            }
+            above_count += strip_end - strip;
         }
     }
     lw_exact_add_all(above, above_terms, above_count);

@@ -41,12 +41,16 @@ class StripCall:
 @dataclass(frozen=True)
 class Part:
     """One of the loops that a loop is distributed over, with the calls that follow it. ``incoming``: locals that loops or calls
-    before it set; ``outgoing``: those it sets that are read after it."""
+    before it set; ``outgoing``: those it sets that are read after it; ``sums``: exact ones to which each of its iterations adds
+    one term; ``is_last``: whether it is that with all that is not computed before its turn, or one with terms of sums behind it.
+    """
 
     statements: tuple[t.TypedStatement, ...]
     calls: tuple[StripCall, ...]
     incoming: tuple[t.Local, ...]
     outgoing: tuple[t.Local, ...]
+    sums: tuple[str, ...] = ()
+    is_last: bool = True
 
 
 def distributed(
@@ -55,20 +59,34 @@ def distributed(
     independent: bool,
     invariants: Collection[t.Typed] = (),
     number: int = 1,
+    sums: Collection[str] = (),
 ) -> tuple[Part, ...]:
-    """The loops over parts of a loop's body; none where there is nothing to call in between.
+    """The loops over parts of a loop's body; none where there is nothing to call in between, and no sum.
 
     index: of the loop, where it counts up by ones; independent: whether its iterations are; invariants: what is computed before
-    the loop; number: of the loop, of which new locals are versions.
+    the loop; number: of the loop, of which new locals are versions; sums: accumulators of exact ones.
     """
     if any(isinstance(s, t.TypedJump) for s in t.all_statements(body)):
         return ()  # what follows it may be left out
     stored = set[str]() if independent else _stored(body)
     found = _Distribution(number, index, frozenset(_set_in(body)), frozenset(invariants), stored)
     last = [found.rewritten(statement) for statement in body]
-    if not found.calls:
+    summed = _with_a_term_each(body, sums)
+    last, behind = found.sums_behind(last, summed)
+    if not found.calls and not summed:
         return ()
-    return tuple(_joined(found.loops(last)))
+    loops = found.loops(last)
+    if behind:
+        loops[-1][1].extend(found.calls_behind)
+        loops.append((behind, []))
+    return tuple(_joined(loops, len(loops) - 2 if behind else len(loops) - 1, summed))
+
+
+def _with_a_term_each(body: Sequence[t.TypedStatement], sums: Collection[str]) -> frozenset[str]:
+    """The sums to which every iteration adds one term."""
+    names = [s.name for s in t.all_statements(body) if isinstance(s, t.TypedAccumulate)]
+    own = [s.name for s in body if isinstance(s, t.TypedAccumulate)]
+    return frozenset(name for name in sums if names.count(name) == own.count(name) == 1)
 
 
 @dataclass
@@ -100,6 +118,9 @@ class _Distribution:
     _turns: dict[t.Typed, int] = field(default_factory=dict)  # of locals that need not wait for the last loop
 
     _raising: set[t.Local] = field(default_factory=set)  # of these, those that may raise where they are computed
+    calls_behind: list[_Call] = field(
+        default_factory=list
+    )  # those that follow the loop with all that is done in its turn
 
     def rewritten(self, statement: t.TypedStatement) -> t.TypedStatement:
         """The statement with calls replaced by their results; from here on what it sets is known."""
@@ -113,10 +134,72 @@ class _Distribution:
         self.stored |= _stored((statement,))
         return statement
 
+    def sums_behind(
+        self, statements: Sequence[t.TypedStatement], sums: Collection[str]
+    ) -> tuple[list[t.TypedStatement], list[t.TypedStatement]]:
+        """The statements without the terms of sums for which something has to be called that is not known before their turn, but
+        with what these are computed from; and those terms, which a loop behind adds: nothing else waits for them."""
+        last: list[t.TypedStatement] = []
+        behind: list[t.TypedStatement] = []
+        for statement in statements:
+            if (
+                isinstance(statement, t.TypedAccumulate)
+                and statement.name in sums
+                and self._calls_always(statement.value)
+            ):
+                behind.append(replace(statement, value=self._cut(statement.value, last)))
+            else:
+                last.append(statement)
+        return last, behind
+
+    def _cut(self, node: t.Typed, before: list[t.TypedStatement]) -> t.Typed:
+        """The expression over locals alone, which are set by statements that are added to those before it, and over results of
+        calls."""
+        if node in self.invariants or is_invariant(node):
+            return node
+        if not self._calls(node):
+            return self._held(node, before)
+        if isinstance(node, t.Operation) and strip_function(node) and not any(map(self._calls, node.operands)):
+            taken = strip_arguments(node)
+            others = node.operands[len(taken) :]
+            arguments = [self._held(argument, before) for argument in taken]
+            result = t.Local(node.dtype, f"{_short_name(node)} behind {len(self.calls_behind) + 1}", self.number)
+            operation = replace(node, operands=(*arguments, *others), trap=None)
+            self.calls_behind.append(_Call(operation, 0, {0: result}))
+            if node.trap is None:
+                return result
+            return replace(node, operator="checked", operands=(result, *arguments, *others))
+        return _with_children(node, [self._cut(child, before) for child, _ in _evaluated(node)])
+
+    def _calls(self, node: t.Typed) -> bool:
+        """Whether something is called that is not known before the loop."""
+        if node in self.invariants or is_invariant(node):
+            return False
+        if isinstance(node, t.Operation) and strip_function(node) is not None:
+            return True
+        return any(map(self._calls, t.children(node)))
+
+    def _calls_always(self, node: t.Typed) -> bool:
+        """Whether something is called wherever the expression is evaluated, and nothing where it need not be."""
+        if (
+            isinstance(node, t.Operation)
+            and strip_function(node) is not None
+            and not any(map(self._calls, node.operands))
+        ):
+            return self._calls(node)
+        parts = [(child, always) for child, always in _evaluated(node) if self._calls(child)]
+        return bool(parts) and all(always and self._calls_always(child) for child, always in parts)
+
+    def _held(self, node: t.Typed, before: list[t.TypedStatement]) -> t.Local:
+        count = sum(isinstance(s, t.TypedLocal) and s.local.name.startswith(_HELD) for s in before)
+        local = t.Local(node.dtype, f"{_HELD} {count + 1}", self.number)
+        before.append(t.TypedLocal(0, "", local, node))
+        return local
+
     def loops(self, statements: Sequence[t.TypedStatement]) -> list[tuple[list[t.TypedStatement], list[_Call]]]:
         """What each loop does, and is followed by. Locals are set as soon as they can be where a call waits for them; those that
         are computed from indices alone again in every loop, where compilers see how they change."""
-        count = max(call.turn for call in self.calls) + 1
+        count = max((call.turn for call in self.calls), default=0) + 1
         loops: list[tuple[list[t.TypedStatement], list[_Call]]] = [([], []) for _ in range(count)]
         awaited = self._awaited(statements)
         for statement in statements:
@@ -179,7 +262,7 @@ class _Distribution:
         others = node.operands[len(taken) :]
         call = self._call(replace(node, operands=(*arguments, *others), trap=None), at, max(turns))
         if at not in call.results:
-            name = node.operator.removeprefix("math.").removeprefix("numpy.").replace("**", "power")
+            name = _short_name(node)
             count = sum(len(call.results) for call in self.calls) + 1
             call.results[at] = t.Local(node.dtype, f"{name} {count}", self.number)
             self._turns[call.results[at]] = call.turn
@@ -218,6 +301,13 @@ class _Distribution:
         return len(steps) == len(node.subscripts) and steps[-1] == 1 and not any(steps[:-1])
 
 
+_HELD = "held"
+
+
+def _short_name(node: t.Operation) -> str:
+    return node.operator.removeprefix("math.").removeprefix("numpy.").replace("**", "power")
+
+
 def _constant(load: t.Load) -> int:
     last = load.subscripts[-1]
     assert isinstance(last, t.AffineSubscript)
@@ -231,8 +321,10 @@ def _moved(load: t.Load, by: int) -> t.Load:
     return replace(load, subscripts=(*others, t.AffineSubscript(last.affine + (last.wrap + by))))
 
 
-def _joined(loops: Sequence[tuple[Sequence[t.TypedStatement], Sequence[_Call]]]) -> Iterator[Part]:
-    """The loops with what goes between them."""
+def _joined(
+    loops: Sequence[tuple[Sequence[t.TypedStatement], Sequence[_Call]]], last: int, summed: Collection[str]
+) -> Iterator[Part]:
+    """The loops with what goes between them. last: the place of the first one that is done in its turn."""
     statements = [tuple(_wanted(statements, calls)) for statements, calls in loops]
     own = [{s.local: None for s in block if isinstance(s, t.TypedLocal)} for block in statements]
     incoming = [
@@ -242,7 +334,9 @@ def _joined(loops: Sequence[tuple[Sequence[t.TypedStatement], Sequence[_Call]]])
     for position, (_, calls) in enumerate(loops):
         later = set().union(*(_operands(its_calls) for _, its_calls in loops[position:]), *incoming[position + 1 :])
         outgoing = tuple(v for v in own[position] if v in later)
-        yield Part(statements[position], tuple(call.finished() for call in calls), incoming[position], outgoing)
+        sums = [s.name for s in statements[position] if isinstance(s, t.TypedAccumulate) and s.name in summed]
+        called = tuple(call.finished() for call in calls)
+        yield Part(statements[position], called, incoming[position], outgoing, tuple(sums), position >= last)
 
 
 def _known(
@@ -273,7 +367,7 @@ def _read(statements: Sequence[t.TypedStatement]) -> Iterator[t.Local]:
 
 def _set_in(statements: Sequence[t.TypedStatement]) -> Iterator[t.Local]:
     for statement in t.all_statements(statements):
-        if isinstance(statement, t.TypedLocal | t.TypedVariable | t.TypedAssign):
+        if isinstance(statement, t.TypedLocal | t.TypedVariable | t.TypedAssign | t.TypedRounded):
             yield statement.local
 
 

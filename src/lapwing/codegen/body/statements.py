@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 
 from lapwing.affine.affine import Affine
 from lapwing.codegen.body.distribution import Part, distributed, may_raise
 from lapwing.codegen.body.expression import C_TYPES, SUFFIXES, Printer, strip_arguments, strip_call, stripped
+from lapwing.codegen.body.if_conversion import without_branches
 from lapwing.codegen.body.names import Names
 from lapwing.codegen.body.text import element, indented, mentions, plus
+from lapwing.codegen.body.wrapping import Wrapping, middle, wrapping
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.typed import loads
 
 INDEPENDENT = "#pragma GCC ivdep"  # of a loop's iterations
+# "ivdep" and "omp simd" free the iterations of one loop from each other, not those of the loop around it. Compilers have
+# got that wrong; nothing moves across this line.
+IN_ORDER = '__asm__ volatile("" ::: "memory");'
 IGNORED = "ignored"  # the variable in which it is noted that what is computed before its turn may raise
 IGNORED_TRAP = f"int64_t {IGNORED} = 0;"
 
@@ -38,6 +45,7 @@ class StatementWriter:
         self._loop_numbers: dict[_Place, int] = {}  # of those that may be gone through in strips
         # Of what functions give for a strip: the array that they fill, and how far behind the iteration's place it is there.
         self._strip_places: dict[t.Local, tuple[t.Local, int]] = {}
+        self._term_places: dict[str, str] = {}  # of sums to which every iteration of a strip adds one term
         self.printer = Printer(self._name, self.element, self._extent, self.affine)
 
     # -- names -------------------------------------------------------------------------------------------------------
@@ -139,6 +147,8 @@ class StatementWriter:
                 yield f"const {C_TYPES[local.dtype]} {self._name(local)} = {stripped(value)};"
             case t.TypedAssign(local=local):
                 yield f"{self._name(local)} = {stripped(value)};"
+            case t.TypedRounded():
+                yield from self.rounded(statement, stripped(value))
             case t.TypedAccumulate(position=position) if position:
                 yield from self.extremum(statement)
             case t.TypedAccumulate(name=name):
@@ -189,13 +199,17 @@ class StatementWriter:
                     yield "} else {"
                     yield from self._inner_block(otherwise, (*place, 1))
                 yield "}"
-            case t.TypedFor(index=index, start=start, stop=stop, step=step, body=body):
+            case t.TypedFor(index=index, start=start, stop=stop, step=step):
                 x = self.index(index.name)
                 end = self.names.get(("end", *place), f"{x}_end")
                 first, last = (stripped(self.printer.print(bound)) for bound in (start, stop))
                 yield f"const int64_t {end} = {last};"
-                if parts := self._parts_of_inner(statement, place):
-                    yield from self._strip_loop(x, (first, end), parts, place)
+                body = self._body_of_inner(statement)
+                if wraps := self._wraps_of_inner(statement):
+                    yield from self._split_inner(statement, body, (first, end), wraps, place)
+                    return
+                if parts := self._parts_of_inner(statement, body, place):
+                    yield from self._strip_loop(x, (first, end), parts, place, statement.independent)
                     return
                 if isinstance(step, t.Literal) and isinstance(step.value, int):
                     by = step.value
@@ -209,9 +223,11 @@ class StatementWriter:
                         f"({each} > 0 && {x} < {end}) || ({each} < 0 && {x} > {end})",
                         f"{x} = lw_next({x}, {each}, {end})",
                     )
+                yield from (INDEPENDENT,) if statement.independent else ()
                 yield f"for (int64_t {x} = {first}; {goes_on}; {moves}) {{"
                 yield from self._inner_block(body, place)
                 yield "}"
+                yield from (IN_ORDER,) if statement.independent else ()
             case t.TypedWhile(test=test, body=body):
                 text = stripped(self.printer.print(test))
                 # A loop that would go on because of what was met on the way must end.
@@ -225,24 +241,78 @@ class StatementWriter:
 
     # -- loops in strips, distributed over several ----------------------------------------------------------------------
 
-    def _parts_of_inner(self, loop: t.TypedFor, place: _Place) -> tuple[Part, ...]:
+    def _body_of_inner(self, loop: t.TypedFor) -> tuple[t.TypedStatement, ...]:
+        """What an inner loop does, without branches where its iterations are independent and hand nothing on."""
+        declared = {s.local for s in t.all_statements(loop.body) if isinstance(s, t.TypedVariable)}
+        assigned = {s.local for s in t.all_statements(loop.body) if isinstance(s, t.TypedAssign)}
+        if not (loop.independent and self.in_strips and assigned <= declared):
+            return loop.body
+        return without_branches(self.bound, replace(self.bound.body, statements=loop.body)).statements
+
+    def _wraps_of_inner(self, loop: t.TypedFor) -> Wrapping:
+        """What wraps along an inner loop of which iterations are independent, so that they are worth vectors."""
+        if not (loop.independent and self.in_strips and isinstance(loop.step, t.Literal) and loop.step.value == 1):
+            return {}
+        return wrapping(loop.body, loop.index.name)
+
+    def _split_inner(
+        self,
+        loop: t.TypedFor,
+        body: Sequence[t.TypedStatement],
+        bounds: tuple[str, str],
+        wraps: Wrapping,
+        place: _Place,
+    ) -> Iterator[str]:
+        """An inner loop in three parts: nothing wraps in the middle one."""
+        x, (begin, end) = self.index(loop.index.name), bounds
+        first, last = (self.names.get((part, *place), f"{x}_{part}") for part in ("first", "last"))
+        low, high = middle(wraps, end, self.printer.print)
+        yield f"const int64_t {first} = lw_min_i64({end}, lw_max_i64({begin}, {low}));"
+        yield f"const int64_t {last} = lw_max_i64({first}, {high});"
+        yield f"for (int64_t {x} = {begin}; {x} < {first}; ++{x}) {{"
+        yield from self._inner_block(loop.body, place)
+        yield "}"
+        with self.where_inside(wraps):
+            if parts := self._parts_of_inner(loop, body, place):
+                yield from self._strip_loop(x, (first, last), parts, place, True)
+            else:
+                yield from (INDEPENDENT, f"for (int64_t {x} = {first}; {x} < {last}; ++{x}) {{")
+                yield from self._inner_block(body, place)
+                yield from ("}", IN_ORDER)
+        yield f"for (int64_t {x} = {last}; {x} < {end}; ++{x}) {{"
+        yield from self._inner_block(loop.body, place)
+        yield "}"
+
+    @contextmanager
+    def where_inside(self, wraps: Wrapping) -> Iterator[None]:
+        """What is written is for iterations in which none of these wraps."""
+        self.printer.inside = frozenset(wraps)
+        try:
+            yield
+        finally:
+            self.printer.inside = frozenset()
+
+    def _parts_of_inner(self, loop: t.TypedFor, body: Sequence[t.TypedStatement], place: _Place) -> tuple[Part, ...]:
         counts_up = isinstance(loop.step, t.Literal) and loop.step.value == 1
         if not (self.in_strips and counts_up):
             return ()
-        return self.parts_of(loop.body, loop.index.name, False, place)
+        return self.parts_of(body, loop.index.name, loop.independent, place)
 
     def parts_of(
         self, body: Sequence[t.TypedStatement], index: str, independent: bool, place: _Place = ()
     ) -> tuple[Part, ...]:
         """The loops that one is distributed over; none where it stays whole."""
         number = self._loop_numbers.setdefault(place, len(self._loop_numbers) + 1)
-        parts = distributed(body, index, independent, self.printer.named, number)
+        sums = [a.name for a in self.bound.body.accumulators if a.exact_sum]
+        parts = distributed(body, index, independent, self.printer.named, number, sums)
         for call in (call for part in parts for call in part.calls):
             (first, _), *_ = call.results
             self._strip_places |= {local: (first, behind) for local, behind in call.results}
         return parts
 
-    def _strip_loop(self, x: str, bounds: tuple[str, str], parts: Sequence[Part], place: _Place) -> Iterator[str]:
+    def _strip_loop(
+        self, x: str, bounds: tuple[str, str], parts: Sequence[Part], place: _Place, independent: bool
+    ) -> Iterator[str]:
         """A loop inside of the body: the function of the body has all that it takes."""
         first, end = bounds
         strip, strip_end = (self.names.get((name, *place), name) for name in ("strip", "strip_end"))
@@ -250,17 +320,24 @@ class StatementWriter:
         yield from indented(list(self.strips(parts)))
         yield f"    for (int64_t {strip} = {first}; {strip} < {end}; {strip} += LW_STRIP) {{"
         yield f"        const int64_t {strip_end} = lw_min_i64({strip} + LW_STRIP, {end});"
+        own = next(part for part in parts if part.is_last)
         for number, part in enumerate(parts):
             if part.statements:
-                lines = [] if part is parts[-1] else [INDEPENDENT]
+                sums = [a for a in self.bound.body.accumulators if a.name in part.sums]
+                lines = [line for a in sums for line in self.room_for_terms(a, f"{strip_end} - {strip}", "*")]
+                lines += [] if part is own and not independent else [INDEPENDENT]
                 lines.append(f"for (int64_t {x} = {strip}; {x} < {strip_end}; ++{x}) {{")
-                if part is not parts[-1] and any(map(may_raise, part.statements)):
+                if not part.is_last and any(map(may_raise, part.statements)):
                     lines += [f"    {IGNORED_TRAP}", f"    int64_t *const trap = &{IGNORED};"]
-                lines += self._part_block(part, f"{x} - {strip}", (*place, number))
-                yield from indented([*lines, "}"], 2)
+                with self._terms_at(sums, f"{x} - {strip}", "*"):
+                    lines += self._part_block(part, f"{x} - {strip}", (*place, number))
+                lines.append("}")
+                lines += [line for a in sums for line in self.terms_added(a, f"{strip_end} - {strip}", "*")]
+                yield from indented(lines, 2)
             yield from indented(list(self.strip_calls(part, x, (strip, strip_end))), 2)
         yield "    }"
         yield "}"
+        yield from (IN_ORDER,) if independent else ()
 
     def _part_block(self, part: Part, iteration: str, place: _Place) -> Iterator[str]:
         for local in part.incoming:
@@ -327,13 +404,40 @@ class StatementWriter:
         """Another term of an exact sum."""
         raise NotImplementedError
 
+    def room_for_terms(self, accumulator: t.Accumulator, count: str, deref: str = "") -> Iterator[str]:
+        """Makes room for so many terms of an exact sum. deref: what leads from the name of the number of terms to it."""
+        raise NotImplementedError
+
+    def terms_added(self, accumulator: t.Accumulator, count: str, deref: str = "") -> Iterator[str]:
+        """Notes that there are so many more terms."""
+        raise NotImplementedError
+
+    def place_of_term(self, accumulator: t.Accumulator, iteration: str, deref: str = "") -> str:
+        """Where a strip's iteration puts its term, of those that there is room for."""
+        raise NotImplementedError
+
+    @contextmanager
+    def _terms_at(self, sums: Sequence[t.Accumulator], iteration: str, deref: str = "") -> Iterator[None]:
+        """What is written is an iteration of a strip, which adds one term to each of these sums."""
+        self._term_places = {a.name: self.place_of_term(a, iteration, deref) for a in sums}
+        try:
+            yield
+        finally:
+            self._term_places = {}
+
+    def rounded(self, statement: t.TypedRounded, value: str) -> Iterator[str]:
+        """An exact sum that begins with a value, rounded."""
+        raise NotImplementedError
+
     def accumulate(self, accumulator: t.Accumulator, target: str, value: str) -> str:
         """One update of the reduction kept in ``target``."""
+        if accumulator.name in self._term_places:
+            return f"{self._term_places[accumulator.name]} = {stripped(value)};"
         if accumulator.exact_sum:
             return self.add_exactly(accumulator, stripped(value))
         if accumulator.operator in ("=", "set", "is set", "kind", "noted"):
             return f"{target} = {stripped(value)};"
-        if accumulator.operator == "+":
+        if accumulator.operator in ("+", "terms"):
             cast = "" if accumulator.dtype in ("int64", "int32") else f"({C_TYPES[accumulator.dtype]})"
             return f"{target} = {cast}({target} + {value});"
         return f"{target} = lw_{accumulator.operator}_{SUFFIXES[accumulator.dtype]}({target}, {stripped(value)});"

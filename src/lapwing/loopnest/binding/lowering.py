@@ -22,6 +22,7 @@ from lapwing.loopnest.binding.promotion import (
     CARRIED_LIMIT,
     INT64_MAX,
     INT64_MIN,
+    NUMPY_FLOAT,
     PARTS,
     PY_BOOL,
     PY_INT,
@@ -84,6 +85,7 @@ class _Lowering(ExpressionLowering):
         self.kinds: list[ScalarType] = []
         self.versions: dict[str, int] = {}
         self.accumulators: dict[str, t.Accumulator] = {}
+        self.of_numpy: dict[str, bool] = {}  # by accumulator of terms, whether these are NumPy's
         self.constants: dict[str, t.Typed] = {}  # what accumulators are set to
         self.live = liveness(nest.body, nest.returns if nest.is_sequential else ())
         self.loops: list[_LoopFrame] = []
@@ -120,6 +122,11 @@ class _Lowering(ExpressionLowering):
                 load = element.code
                 assert isinstance(load, t.Load)
                 found.append(t.TypedStore(line, text, load, stored))
+            case ir.AddTerm() if self._add_exactly(statement, found):
+                pass
+            case ir.Rounded(name=name):
+                if self._has_terms(name, line):
+                    self._round(statement, found)
             case ir.SetTemporary(name=name, value=value):
                 try:
                     lowered = self._narrowed(self._lower(value), line)
@@ -232,7 +239,8 @@ class _Lowering(ExpressionLowering):
         if name == _without_flag(name):
             return _NO_VALUE
         if name == _kind_name(_without_flag(name)):
-            self._check_kind(_KIND_UNKNOWN.code)
+            if _without_flag(name) in values:
+                self._check_kind(_KIND_UNKNOWN.code)
             return _KIND_UNKNOWN
         return _YES if _without_flag(name) in values else _NO
 
@@ -301,7 +309,7 @@ class _Lowering(ExpressionLowering):
             each = t.Operation("int64", "not zero", (each,), trap)
 
         def loop(body: Sequence[t.TypedStatement]) -> t.TypedStatement:
-            return t.TypedFor(line, text, index, first, last, each, tuple(body))
+            return t.TypedFor(line, text, index, first, last, each, tuple(body), statement.independent)
 
         begins = (by[0] > 0 and low[1] < high[0]) or (by[1] < 0 and low[0] > high[1])
         self._loop(statement, statement.body, lambda: None, lambda test, body: loop(body), found, begins)
@@ -461,6 +469,65 @@ class _Lowering(ExpressionLowering):
         trap = self._trap(line, f"{name} has no value here; the plain loop raises UnboundLocalError")
         code = t.Operation(value.code.dtype, "assigned", (value.code, flag.code), trap)
         return Value(code, value.types, value.interval)
+
+    def _add_exactly(self, statement: ir.AddTerm, found: list[t.TypedStatement]) -> bool:
+        """A term of a sum that is exact, since it begins as a float and so are all terms; False where they are integers. Raises
+        RefusedError where that depends on which there are."""
+        name, line, traps = statement.name, statement.line, len(self.traps)
+        start, term = self._temporary(name, line), self._lower(statement.term)
+        kinds = start.types | term.types
+        if kinds == {PY_INT} and _within(term.interval, _SMALL_TERM):
+            self._note_terms(name, "int64")
+            value = self._convert(term.code, "int64", line)
+            found.append(t.TypedAccumulate(line, statement.text, _terms_name(name), value))
+            return True
+        if not any(kind.is_inexact or kind.is_complex for kind in kinds):
+            self.traps = self.traps[:traps]
+            return False
+        if {kind.dtype for kind in kinds} != {"float64"}:
+            self._refuse(
+                line, f"{name} adds numbers of several types", "start the sum with a value of the type of its terms"
+            )
+        terms = _terms_name(name)
+        self._note_terms(name, "float64")
+        self.of_numpy[terms] = any(not kind.weak for kind in term.types)
+        found.append(t.TypedAccumulate(line, statement.text, terms, term.code))
+        return True
+
+    def _has_terms(self, name: str, line: int) -> bool:
+        """Whether the terms that the loop before has added to a scalar are in an accumulator."""
+        terms, types = self.accumulators.get(_terms_name(name)), self._temporary(name, line).types
+        if terms is None:
+            return False
+        return types == {PY_INT} if terms.dtype == "int64" else {kind.dtype for kind in types} == {"float64"}
+
+    def _note_terms(self, name: str, dtype: str) -> None:
+        terms = _terms_name(name)
+        before = self.accumulators.setdefault(terms, t.Accumulator(terms, "terms", dtype, True, 0))
+        if before.dtype != dtype:
+            self._refuse(self.nest.line, f"{name} is a sum of integers and of floats", "use two names")
+
+    def _round(self, statement: ir.Rounded, found: list[t.TypedStatement]) -> None:
+        """The scalar that a loop has added terms to: NumPy's where these are, else of the type that it had."""
+        name, line, text, terms = statement.name, statement.line, statement.text, _terms_name(statement.name)
+        start = self._temporary(name, line)
+        dtype = self.accumulators[terms].dtype
+        local, noted = self._new_local(name, dtype), self._new_local(terms, "bool")
+        found.append(t.TypedRounded(line, text, local, self._convert(start.code, dtype, line), terms, noted))
+        types = start.types
+        if dtype == "int64":
+            low, high = start.integers(PY_INT)
+            self.values[name] = Value(local, types, (low - _MOST_OF_TERMS, high + _MOST_OF_TERMS))
+            return
+        if self.of_numpy[terms]:
+            types |= {NUMPY_FLOAT}
+            if name in self.of_known_kind:
+                kind = t.Select("int64", noted, self._number_of(NUMPY_FLOAT), self._kind_of(name))
+                kind_local = self._new_local(_kind_name(name), "int64")
+                found.append(t.TypedLocal(line, text, kind_local, kind))
+                self.values[_kind_name(name)] = Value(kind_local, frozenset({PY_INT}), (0, _MOST_KINDS))
+        self.values.pop(_flag(name), None)
+        self.values[name] = Value(local, types)
 
     # -- reductions, and what is given back ------------------------------------------------------------------------------
 
@@ -658,8 +725,12 @@ def _surely_updated(body: Sequence[ir.Statement]) -> frozenset[str]:
     return frozenset(found)
 
 
-_SET, _KIND = "is set", "kind"
+_SET, _KIND, _TERMS = "is set", "kind", "terms"
 _MOST_KINDS = 16
+_SMALL_TERM: Interval = (-(2**31), 2**31)
+_MOST_OF_TERMS = (
+    2**59
+)  # of a nest that is small enough to be compiled with the loop around it: it has no 2**28 iterations
 _CARRIED: Interval = (-CARRIED_LIMIT, CARRIED_LIMIT)
 
 
@@ -670,6 +741,11 @@ def _flag(name: str) -> str:
 
 def _without_flag(name: str) -> str:
     return name.removesuffix(f" {_SET}").removesuffix(f" {_KIND}")
+
+
+def _terms_name(name: str) -> str:
+    """The name of the accumulator that takes the terms of a sum."""
+    return f"{name} {_TERMS}"
 
 
 def _kind_name(name: str) -> str:

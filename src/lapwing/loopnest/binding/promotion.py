@@ -77,6 +77,7 @@ class ScalarType:
 PY_BOOL = ScalarType("bool", weak=True)
 PY_INT = ScalarType("int64", weak=True)
 PY_FLOAT = ScalarType("float64", weak=True)
+NUMPY_FLOAT = ScalarType("float64")
 PY_COMPLEX = ScalarType("complex128", weak=True)
 NP_BOOL = ScalarType("bool")
 

@@ -140,6 +140,19 @@ class TypedAccumulate:
 
 
 @dataclass(frozen=True)
+class TypedRounded:
+    """A local with the exact sum of a value and of all terms that an accumulator has taken, rounded once; it has none left then.
+    ``noted``: a local that says whether there were any."""
+
+    line: int
+    text: str
+    local: Local
+    value: Typed
+    accumulator: str
+    noted: Local
+
+
+@dataclass(frozen=True)
 class TypedVariable:
     """Declares a local that ``TypedAssign`` gives its values: one that paths of control flow join in (a φ of SSA form).
 
@@ -171,7 +184,7 @@ class TypedIf:
 
 @dataclass(frozen=True)
 class TypedFor:
-    """An inner loop over int64 bounds, and by a step, that are evaluated once, before it."""
+    """An inner loop over int64 bounds, and by a step, that are evaluated once, before it; ``independent``: see ``ir.For``."""
 
     line: int
     text: str
@@ -180,6 +193,7 @@ class TypedFor:
     stop: Typed
     step: Typed
     body: tuple[TypedStatement, ...]
+    independent: bool = False
 
 
 @dataclass(frozen=True)
@@ -211,7 +225,7 @@ class TypedJump:
     kind: str
 
 
-SimpleStatement = TypedStore | TypedLocal | TypedAssign | TypedAccumulate  # what gives something a value
+SimpleStatement = TypedStore | TypedLocal | TypedAssign | TypedAccumulate | TypedRounded  # what gives something a value
 TypedStatement = SimpleStatement | TypedVariable | TypedIf | TypedFor | TypedWhile | TypedCheck | TypedJump
 
 
@@ -223,7 +237,8 @@ class Accumulator:
     Of a sequential region, a scalar that it gives back: ``operator`` is =; whether the one that it is ``of`` has a value: is set;
     which of several types it has, by its number among ``kinds`` from 1 on, or 0 where that is not known: kind.
 
-    Of a sum of integers, whether there has been a term: noted.
+    Of a sum of integers, whether there has been a term: noted. The terms of a sum that is rounded inside of a sequential
+    region: terms.
 
     Where the argument of an extremum is wanted, ``operator`` is >, >=, < or <=, and accumulators that follow this ``leader``
     hold where it was found (``at``, one for every loop) and what was to be kept of that iteration (``with``).
@@ -255,7 +270,7 @@ class Accumulator:
     @property
     def exact_sum(self) -> bool:
         """Float sums are accumulated exactly and rounded once, so no order of adding can show."""
-        return self.operator == "+" and self.dtype.startswith("float")
+        return self.operator in ("+", "terms") and self.dtype.startswith("float")
 
 
 @dataclass(frozen=True)
@@ -356,7 +371,7 @@ def own_values(statement: TypedStatement) -> tuple[Typed, ...]:
     match statement:
         case TypedStore(target=target, value=value):
             return (value, target)
-        case TypedLocal(value=value) | TypedAssign(value=value):
+        case TypedLocal(value=value) | TypedAssign(value=value) | TypedRounded(value=value):
             return (value,)
         case TypedAccumulate(value=value, position=position, payload=payload):
             return (value, *position, *(its for _, its in payload))
@@ -380,7 +395,7 @@ def with_values(statement: TypedStatement, of: Callable[[Typed], Typed]) -> Type
             stored_to = of(target)
             assert isinstance(stored_to, Load)
             return replace(statement, value=of(value), target=stored_to)
-        case TypedLocal(value=value) | TypedAssign(value=value) | TypedCheck(value=value):
+        case TypedLocal(value=value) | TypedAssign(value=value) | TypedCheck(value=value) | TypedRounded(value=value):
             return replace(statement, value=of(value))
         case TypedAccumulate(value=value, position=position, payload=payload):
             places, kept = tuple(map(of, position)), tuple((name, of(its)) for name, its in payload)

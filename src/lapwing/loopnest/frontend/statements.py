@@ -143,14 +143,26 @@ class StatementParser(ExpressionParser):
             affine = self.affine(start), self.affine(stop)
         first, last, by = self.expressions(start, stop, step)
         self.scope.inner_indices.append(name)
+        sums = self._sums_of(node, accumulators)
         with self._inside(node):
-            body = self.block(node.body, accumulators)
+            body = self.block(node.body, (*accumulators, *sums))
         self.scope.inner_indices.pop()
         if name in self._read_after_their_loop:
             body = (ir.SetTemporary(node.lineno, name, name, ir.LoopIndex(name, line=node.lineno)), *body)
             self.scope.temporaries.add(name)
         text = f"for {name} in {self.source.text(node.iter)}:"
-        return [ir.For(node.lineno, text, name, first, last, by, affine, body)]
+        is_innermost = not any(isinstance(s, ir.For | ir.While) for s in ir.all_statements(body))
+        independent = is_innermost and (node.lineno, node.col_offset) in self.source.independent
+        loop = ir.For(node.lineno, text, name, first, last, by, affine, body, independent)
+        line = node.lineno
+        return [loop, *(ir.Rounded(line, f"{n}, rounded", n, ir.Temporary(n, line=line)) for n in sums)]
+
+    def _sums_of(self, node: ast.For, accumulators: tuple[str, ...]) -> tuple[str, ...]:
+        """The scalars that a loop in its own order adds terms to, exactly."""
+        if not self.scope.carries_scalars:
+            return ()
+        sums = self.source.sums.get((node.lineno, node.col_offset), ())
+        return tuple(name for name in sums if name not in accumulators)
 
     @contextmanager
     def _inside(self, loop: ast.For | ast.While) -> Iterator[None]:
@@ -416,7 +428,16 @@ class StatementParser(ExpressionParser):
             )
         if kind == "-":
             kind, terms = "+", [ir.Unary("-", term, line=node.lineno) for term in terms]
+        if self.scope.carries_scalars:
+            return [self._add_term(node, name, kind, term) for term in terms]
         return [ir.Accumulate(node.lineno, text, name, kind, term) for term in terms]
+
+    def _add_term(self, node: ast.stmt, name: str, kind: str, term: ir.Expression) -> ir.Statement:
+        text, line = self.source.text(node), node.lineno
+        if kind != "+":
+            self.refuse(node, text, "a sum that is exact takes terms and nothing else")
+        added = ir.Binary("+", ir.Temporary(name, line=line), term, line=line)
+        return ir.AddTerm(line, text, name, added, term)
 
 
 def assigned(statements: Iterable[ast.stmt]) -> set[str]:

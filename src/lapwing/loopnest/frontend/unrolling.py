@@ -129,6 +129,8 @@ def _with_values(statements: Sequence[ir.Statement], values: Mapping[str, int]) 
                 yield ir.If(statement.line, statement.text, test, *arms)
             case ir.Store(target=target, value=value):
                 yield replace(statement, target=_access(target, values), value=_expression(value, values))
+            case ir.AddTerm(value=value, term=term):
+                yield replace(statement, value=_expression(value, values), term=_expression(term, values))
             case ir.SetTemporary(value=value):
                 yield replace(statement, value=_expression(value, values))
             case ir.Accumulate(value=value, payload=payload):

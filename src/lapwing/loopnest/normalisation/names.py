@@ -8,7 +8,7 @@ from collections import Counter
 from lapwing.loopnest.inlining.helpers import stored_names
 
 
-def argument_names(tree: ast.FunctionDef) -> set[str]:
+def argument_names(tree: ast.AST) -> set[str]:
     return {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
 
 
@@ -17,8 +17,8 @@ def own_names(tree: ast.FunctionDef) -> set[str]:
     return argument_names(tree) | stored_names(tree.body)
 
 
-def all_names(tree: ast.FunctionDef) -> set[str]:
-    """Those that stand anywhere in the function: new ones must be others."""
+def all_names(tree: ast.AST) -> set[str]:
+    """Those that stand anywhere in a function, or a statement: new ones must be others."""
     return argument_names(tree) | {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from lapwing.loopnest.normalisation.names import fresh_name
+from lapwing.loopnest.program.assignment import Assigned
 from lapwing.loopnest.program.invariants import Lifted, lifted
 from lapwing.loopnest.program.liveness import exposed_reads, first_reads, live_before
 from lapwing.loopnest.program.names import bound_names
@@ -46,6 +47,16 @@ class Outlined:
     unset: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Rewritten:
+    """What is done in the place of a loop. begins: variables that only it has, with what they are before it; they are returned,
+    too. made: arrays that only it has, with the names by which the driver has them."""
+
+    loop: ast.For | ast.While
+    begins: Mapping[str, ast.expr] = field(default_factory=dict)
+    made: Mapping[str, str] = field(default_factory=dict)
+
+
 def outline(
     around: Around,
     statement: ast.For | ast.While,
@@ -53,28 +64,34 @@ def outline(
     control: Control,
     lift: bool = True,
     sequential: bool = False,
+    rewritten: Rewritten | None = None,
 ) -> Outlined:
     """The loop as a function of this name. Nothing is said of whether that is a nest.
 
     lift: whether what is the same for the whole loop is taken out of it (invariants). sequential: whether it is to run in its own
-    order, on one rank. Raises RefusedError where a function could not do what the loop does.
+    order, on one rank. rewritten: what is done in its place. Raises RefusedError where a function could not do what the loop
+    does.
     """
+    place, statement = statement, statement if rewritten is None else rewritten.loop
+    begins, made = (rewritten.begins, rewritten.made) if rewritten is not None else ({}, {})
     if statement.orelse and any(isinstance(n, ast.Break | ast.Continue) for s in statement.orelse for n in ast.walk(s)):
         refusals = Refusals(around.source.file)
         refusals.note(statement.lineno, "loop … else", "a loop has no else; move what stands there behind the loop")
         refusals.raise_if_any()  # it may jump out of the loops around
     own = bound_names([statement])
-    before = exposed_reads([statement]) & around.locals
-    outputs = tuple(_in_order(statement, around.live_after(statement) & own))
+    before = exposed_reads([statement]) & (around.locals | made.keys())
+    outputs = tuple(_in_order(statement, around.live_after(place) & own))
     left = set() if sequential else set(outputs) - before
     perhaps, left_as_before = frozenset[str](), frozenset[str]()
-    earlier = around.set_outside(statement)  # and what the loop itself may have set, in an iteration of one around it
+    earlier = around.set_outside(place)  # and what the loop itself may have set, in an iteration of one around it
+    earlier |= made.keys()
+    assigned = around.assigned_before(place)
     if sequential:
-        left_as_before = live_before([statement], frozenset(outputs)) & own
-        before = _without_unset(around, statement, before | left_as_before, own)
-        earlier |= (own & around.assigned_before(statement).perhaps) - first_reads(statement)
-        perhaps = _scalars(statement, before & earlier) - around.assigned_before(statement).surely
-    _check_names(around, statement, own - around.locals, left, before - earlier)
+        left_as_before = live_before([statement], frozenset(outputs)) & own - begins.keys()
+        before = _without_unset(assigned, statement, before | left_as_before, own)
+        earlier |= (own & assigned.perhaps) - first_reads(statement)
+        perhaps = _scalars(statement, before & earlier) - assigned.surely - made.keys()
+    _check_names(around, statement, set() if rewritten else own - around.locals, left, before - earlier)
     carried = [name for name in _in_order(statement, before) if name in own | perhaps]
     given = [name for name in _in_order(statement, before) if name not in own | perhaps]
     taken = {*around.locals, *before, *_all_names(statement)}
@@ -83,7 +100,7 @@ def outline(
         loop = lifted(statement, own, control, taken)
     still_read = exposed_reads([loop.statement])
     starts = {variable: fresh_name(f"{variable}_before", taken) for variable in carried}
-    parameters = {name: _read(name, statement) for name in given if name in still_read}
+    parameters = {name: _read(made.get(name, name), statement) for name in given if name in still_read}
     parameters |= loop.parameters
     body: list[ast.stmt] = []
     for variable, start in starts.items():
@@ -94,7 +111,9 @@ def outline(
             parameters[is_set] = _read(is_set_of(variable), statement)
             go_on = ast.If(ast.Name(is_set, ast.Load()), [go_on], [])
         body.append(placed(statement, go_on))
+    body += [placed(statement, ast.Assign([ast.Name(n, ast.Store())], value)) for n, value in begins.items()]
     body.append(loop.statement)
+    outputs += tuple(begins)
     if outputs:
         names: list[ast.expr] = [ast.Name(output, ast.Load()) for output in outputs]
         body.append(placed(statement, ast.Return(names[0] if len(names) == 1 else ast.Tuple(names, ast.Load()))))
@@ -103,8 +122,7 @@ def outline(
     function = Code.of(tree, source.function).function(defaults=False)
     outlined = FunctionSource(function, source.file, source.first, source.lines, tree, sequential)
     inputs, rows, looks_at = tuple(parameters.values()), frozenset(loop.rows), frozenset(loop.looks_at)
-    surely = around.assigned_before(statement).surely
-    unset = tuple(name for name in outputs if sequential and name in left_as_before and name not in surely)
+    unset = tuple(n for n in outputs if sequential and n in left_as_before and n not in assigned.surely)
     return Outlined(outlined, inputs, outputs, rows, looks_at, tuple(sorted(perhaps)), unset)
 
 
@@ -119,12 +137,12 @@ def is_set_of(variable: str) -> str:
 
 
 def _without_unset(
-    around: Around, statement: ast.For | ast.While, names: frozenset[str], own: set[str]
+    assigned: Assigned, statement: ast.For | ast.While, names: frozenset[str], own: set[str]
 ) -> frozenset[str]:
     """What a sequential region goes on with of what it reads, or may leave as it was: what nothing gives a value to before, it
     finds out by itself where it reads it, and so says whether the plain loop would raise. What its first iteration reads surely
     would."""
-    return names - (own - around.assigned_before(statement).perhaps - first_reads(statement))
+    return names - (own - assigned.perhaps - first_reads(statement))
 
 
 def _scalars(statement: ast.stmt, names: frozenset[str]) -> frozenset[str]:

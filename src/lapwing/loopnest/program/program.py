@@ -17,10 +17,11 @@ from lapwing.loopnest.program.looks import NAMES, looking
 from lapwing.loopnest.program.names import own_nodes
 from lapwing.loopnest.program.outlining import Outlined, is_set_of, value_of
 from lapwing.loopnest.program.procedures import procedures, with_procedures
-from lapwing.loopnest.program.regions import BLOCKS, Interpreted, Region, Whole, choose_regions
+from lapwing.loopnest.program.regions import BLOCKS, Interpreted, Region, choose_regions
 from lapwing.loopnest.program.short_loops import TRIPS, region_name, trips
 from lapwing.loopnest.program.surroundings import Around, Code
 from lapwing.loopnest.program.sweeps import Sweeps
+from lapwing.loopnest.program.wholes import Whole
 from lapwing.loopnest.source import FunctionSource
 from lapwing.syntax_places import placed
 
@@ -270,13 +271,18 @@ def _unless_done(whole: Whole, loop: list[ast.stmt]) -> list[ast.stmt]:
     call = ast.Call(ast.Name(region_name(whole.name), ast.Load()), copy.deepcopy([*outlined.inputs]), [])
     is_small = ast.Assign([ast.Name(_FOUND, ast.Store())], copy.deepcopy(whole.test))
     is_not = ast.Assign([ast.Name(_FOUND, ast.Store())], ast.Constant(False))
-    test = ast.Try([is_small], [ast.ExceptHandler(None, None, [is_not])], [], [])
+    memory: list[ast.stmt] = [
+        ast.Assign([ast.Name(name, ast.Store())], copy.deepcopy(value)) for name, value in whole.copies.items()
+    ]
+    making: list[ast.stmt] = [ast.If(ast.Name(_FOUND, ast.Load()), memory, [])] if memory else []
+    test = ast.Try([is_small, *making], [ast.ExceptHandler(None, None, [is_not])], [], [])
     found = ast.Assign(
         [ast.Name(_FOUND, ast.Store())], ast.IfExp(ast.Name(_FOUND, ast.Load()), call, ast.Constant(None))
     )
     is_none = ast.Compare(ast.Name(_FOUND, ast.Load()), [ast.Is()], [ast.Constant(None)])
     targets = ast.Tuple([ast.Name(output, ast.Store()) for output in outlined.outputs], ast.Store())
     take: list[ast.stmt] = [ast.Assign([targets], ast.Name(_FOUND, ast.Load()))] if outlined.outputs else []
+    take += [*whole.exchanges_after(), *(_forget(variable, whole.statement) for variable in outlined.unset)]
     otherwise = ast.If(is_none, [], [_there(statement, whole.statement) for statement in take])
     made: list[ast.stmt] = [_there(statement, whole.statement) for statement in (test, found, otherwise)]
     otherwise.body = loop

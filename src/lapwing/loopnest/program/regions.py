@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from lapwing.errors import Refusal, RefusedError
 from lapwing.loopnest import ir
@@ -25,9 +25,10 @@ from lapwing.loopnest.frontend.expressions import subscripts
 from lapwing.loopnest.frontend.parser import parse
 from lapwing.loopnest.program.names import bound_names
 from lapwing.loopnest.program.outlining import Outlined, outline
-from lapwing.loopnest.program.short_loops import is_short, short_test, small_test
+from lapwing.loopnest.program.short_loops import is_short, short_test
 from lapwing.loopnest.program.surroundings import Around, Control
 from lapwing.loopnest.program.sweeps import Sweeps, runs_of, sweeps_of
+from lapwing.loopnest.program.wholes import Whole, whole_of
 
 BLOCKS = ("body", "orelse", "finalbody")
 
@@ -48,20 +49,6 @@ class Region:
     @property
     def name(self) -> str:
         return self.loops.name
-
-
-@dataclass(frozen=True)
-class Whole:
-    """A loop of the driver that can be compiled to run in its own order, with the regions in it. test: true where that is better,
-    on one rank."""
-
-    statement: ast.For | ast.While = field(repr=False)
-    outlined: Outlined = field(repr=False)
-    test: ast.expr = field(repr=False)
-
-    @property
-    def name(self) -> str:
-        return self.outlined.source.tree.name
 
 
 @dataclass(frozen=True)
@@ -201,23 +188,19 @@ class _Choice:
 
     def _whole(self, statement: ast.For | ast.While, inner: Found, control: Control, number: int) -> Whole | None:
         """A loop around regions as one that can be compiled with them; None where it cannot, or its bits might be others."""
-        statements = (s for region in inner.regions for s in ir.all_statements(region.loops.body))
-        if any(isinstance(s, ir.Accumulate) and s.operator == "+" for s in statements):
-            return None  # a sum of floats is rounded once, on any number of ranks
-        known = self.around.assigned_before(statement).surely
-        independent = all(map(_is_independent, inner.regions))
-        test = small_test([region.statement for region in inner.regions], statement, known, independent)
-        if test is None:
-            return None
+        sums = {}
+        for region in inner.regions:
+            added = (
+                s.name
+                for s in ir.all_statements(region.loops.body)
+                if isinstance(s, ir.Accumulate) and s.operator == "+"
+            )
+            if names := tuple(dict.fromkeys(added)):
+                sums[region.statement.lineno, region.statement.col_offset] = names
+        independent = [loop for region in inner.regions if (loop := _independent_loop(region)) is not None]
         name = f"{self.around.source.tree.name}_{number}_whole_{len(inner.wholes) + 1}"
-        try:
-            outlined = outline(self.around, statement, name, control, lift=False, sequential=True)
-            # Python keeps the type of each value that a scalar has in turn.
-            outlined = replace(outlined, source=replace(outlined.source, of_one_type=True))
-            parse(outlined.source)
-        except RefusedError:
-            return None
-        return None if outlined.perhaps or outlined.unset else Whole(statement, outlined, test)
+        regions = [region.statement for region in inner.regions]
+        return whole_of(self.around, statement, regions, control, name, independent, sums)
 
     def _sequential(
         self, statement: ast.For | ast.While, control: Control, number: int, why: tuple[Refusal, ...]
@@ -230,11 +213,16 @@ class _Choice:
         return Region(statement, outlined, loops, why, _most_indices(statement) <= 1, short)
 
 
-def _is_independent(region: Region) -> bool:
-    """Whether no dependence joins iterations of the innermost loop."""
+def _independent_loop(region: Region) -> ast.For | None:
+    """The innermost loop of a nest, where no dependence joins its iterations."""
     if region.loops.is_sequential:
-        return False
-    return not any(d.vector[-1] and not any(d.vector[:-1]) for d in NestAnalysis(region.loops).dependences)
+        return None
+    if any(d.vector[-1] and not any(d.vector[:-1]) for d in NestAnalysis(region.loops).dependences):
+        return None
+    name = region.loops.loop_names[-1]
+    loops = (node for node in ast.walk(region.statement) if isinstance(node, ast.For))
+    found = [loop for loop in loops if isinstance(loop.target, ast.Name) and loop.target.id == name]
+    return found[0] if len(found) == 1 else None
 
 
 def _is_worth_calls(outlined: Outlined, loops: ir.LoopNest, control: Control) -> bool:
