@@ -513,13 +513,13 @@ def test_rows_a_power_of_two_apart_are_copied_for_lanes_alone(monkeypatch: pytes
         assert made == ["u"] * (form.lanes > 1)
 
 
-@pytest.mark.parametrize(("tile", "together"), [(64, 5), (16, 5), (3, 3), (1, 2)])
+@pytest.mark.parametrize(("tile", "together"), [(64, 9), (16, 9), (3, 4), (1, 2)])
 def test_sweeps_of_one_rank_share_what_is_copied(tile: int, together: int) -> None:
-    """Nine of them in two turns; ends of steps move by a row a sweep, and the first step is to be as long as all of that."""
+    """Eighteen of them in two turns; ends of steps move by a row a sweep, and the first step is to be as long as all of that."""
     u = np.ones((66, 66))
-    bound = gauss_seidel.bind({"u": u, "sweeps": 9})
-    form = next(f for f in legal_forms(*in_tiles(gauss_seidel, {"u": u, "sweeps": 9})) if f.transposed)
-    plan = gauss_seidel.using(tile=tile).plan(u, 9)
+    bound = gauss_seidel.bind({"u": u, "sweeps": 18})
+    form = next(f for f in legal_forms(*in_tiles(gauss_seidel, {"u": u, "sweeps": 18})) if f.transposed)
+    plan = gauss_seidel.using(tile=tile).plan(u, 18)
     plan = in_form(plan, bound, form)
     assert alone.PreparedRun(bound, plan, [u], None)._runner.program.c.joined_sweeps == plan.joined == together
 

@@ -206,7 +206,7 @@ def test_planes_of_a_third_loop_follow_one_another() -> None:
         ("u", ((-1, 0), (1, 0)), (-1, 1), (-1, 1)),
         ("f", ((0, 0), (0, 0)), (0, 0), (0, 0)),
     ]
-    assert (planes.delay, planes.margins, planes.least_pitch, planes.sweeps) == ((1, 0), (1, 1), 3, 7)
+    assert (planes.delay, planes.margins, planes.least_pitch, planes.sweeps) == ((1, 0), (1, 1), 3, 8)
     wide = np.ones((5, 80, 900))
     planes = planes_of(bound_of(over_relaxed, {"u": wide, "f": wide, "sweeps": 9}), (0, 1, 2), coalesced=True)
     assert planes is None, "no room for several planes of long rows"

@@ -26,7 +26,7 @@ from lapwing.tiling.transposed import (
     COPIED_STEPS,
     ITEMSIZES,
     MARGIN,
-    MOST_SWEEPS,
+    MOST_COALESCED_SWEEPS,
     Distance,
     Plane,
     Planes,
@@ -50,7 +50,8 @@ class CoalescedBuffers(Buffers):
         super().__init__(planes, stored, names, c)
         self.stride, self.ends = stride, ends
         if self.sweeps > 1:
-            self.sweeps = MOST_SWEEPS  # how many fit depends on the length of rows, of which the C text knows nothing
+            # How many fit depends on the length of rows, of which the C text knows nothing.
+            self.sweeps = MOST_COALESCED_SWEEPS
 
     def time(self, when: Distance) -> str:
         """The C text of a distance in steps."""

@@ -139,6 +139,9 @@ LW_INLINE lw_box lw_moved(const lw_box *box, const lw_box *moves, int64_t sweep)
     return moved;
 }
 
+/* Keeps compilers quiet about what the first of several rounds sets. */
+#define LW_SET_LATER(variable) __asm__("" : "=m"(variable))
+
 /* The fewest steps in whole groups of LW_STEPS. */
 LW_INLINE int64_t lw_whole_groups(int64_t steps) { return (steps + LW_STEPS - 1) / LW_STEPS * LW_STEPS; }
 

@@ -96,6 +96,13 @@ class Buffers:
             yield f"lw_rows {', '.join(rows)};"
             if plane.readers is not None:
                 yield f"lw_unread {self._name(number, 'unread')};"
+            if self.sweeps > 1:
+                yield f"const int64_t {self._name(number, 'mask')} = {self._mask(number)}; /* of steps in the buffer */"
+            if plane.written and self.sweeps > 1:
+                delay = "" if self.delay[1] == 1 else f"{self.delay[1]} * "
+                lag = plus(f"{delay}({self.c.sweeps} - 1)", plane.steps[1])
+                behind = f"const int64_t {self._name(number, 'behind')} = lw_whole_groups({lag});"
+                yield f"{behind} /* steps until all sweeps have done one */"
 
     def first_elements(self, element: Callable[[t.Load], str]) -> Iterator[str]:
         """Of every plane the element of lane 0 at the first position; element: the C text of one at the loops' indices."""
@@ -142,6 +149,15 @@ class Buffers:
                     yield f"lw_read_at(&{unread}, {c.row_from}, {c.row_until}, {c.lanes}, {across}, {along});"
                 yield f"lw_group_unread(&{unread}, &{own}, {c.lanes});"
 
+    def names_of_rows(self) -> Iterator[str]:
+        """The C variables that ``rows`` sets."""
+        for number, plane in enumerate(self.planes):
+            yield from dict.fromkeys((self._name(number, "rows"), self.rows_inside(number)))
+            if plane.written:
+                yield self._name(number, "own_rows")
+            if plane.readers is not None:
+                yield self._name(number, "unread")
+
     def rows_inside(self, number: int) -> str:
         """What is copied of the rows of planes that lanes go through."""
         return self._name(number, "rows")
@@ -169,21 +185,23 @@ class Buffers:
         """At the end of a group: what the last sweep has left behind."""
         for number, plane in enumerate(self.planes):
             if plane.written:
-                yield self._copy(number, plane, self.c.group, self._behind(plane), row(plane), along, out=True)
+                yield self._copy(number, plane, *self._left_behind(number, self.c.group), row(plane), along, out=True)
 
     def copied_last(self, row: Callable[[Plane], str], along: int, beyond: str) -> Iterator[str]:
         """After the last group: what is left of the steps before ``beyond``."""
         c = self.c
         for number, plane in enumerate(self.planes):
             if plane.written:
-                step = plus(c.left, self._behind(plane))
-                yield f"for (int64_t {c.left} = {c.group}; {step} < {beyond}; {c.left} += {COPIED_STEPS})"
-                yield "    " + self._copy(number, plane, c.left, self._behind(plane), row(plane), along, out=True)
+                group, more = self._left_behind(number, c.left)
+                yield f"for (int64_t {c.left} = {c.group}; {plus(group, more)} < {beyond}; {c.left} += {COPIED_STEPS})"
+                yield "    " + self._copy(number, plane, group, more, row(plane), along, out=True)
 
-    def _behind(self, plane: Plane) -> int:
-        """The first of the steps that are copied out at the end of a group, from the group's own first one."""
-        last = plane.steps[1]
-        return last - COPIED_STEPS * groups(last + self.delay[1] * (self.sweeps - 1))
+    def _left_behind(self, number: int, group: str) -> tuple[str, int]:
+        """The first of the steps that are copied out at the end of a group: a C text, and by how many it is more."""
+        last = self.planes[number].steps[1]
+        if self.sweeps > 1:
+            return f"{group} - {self._name(number, 'behind')}", last
+        return group, last - COPIED_STEPS * groups(last)
 
     def _copy(self, number: int, plane: Plane, group: str, more: int, row: str, along: int, out: bool) -> str:
         """The copy of a group's steps, from the one that is ``more`` after ``group`` on."""
@@ -204,7 +222,18 @@ class Buffers:
         """Where lane 0 of a step is kept. Those of steps that are copied at once follow one another."""
         index = plus(step, more - plane.steps[1])
         index = f"({index})" if " " in index else index
-        return f"{self._buffers[number]} + ({index} & {self.all_planes.kept_steps(number) - 1}) * {BUFFER_LANES} + {MARGIN}"
+        mask = self._name(number, "mask") if self.sweeps > 1 else self.all_planes.kept_steps(number) - 1
+        return f"{self._buffers[number]} + ({index} & {mask}) * {BUFFER_LANES} + {MARGIN}"
+
+    def _mask(self, number: int) -> str:
+        """The C text of what is taken of a step's number to find it in the buffer, of which fewer sweeps use less: that leaves
+        more of the first-level cache to the rows."""
+        kept = [self.all_planes.kept_steps(number, sweeps) for sweeps in range(1, self.sweeps + 1)]
+        text = str(kept[-1] - 1)
+        for sweeps in range(self.sweeps - 1, 0, -1):
+            if kept[sweeps] != kept[sweeps - 1]:
+                text = f"{self.c.sweeps} <= {sweeps} ? {kept[sweeps - 1] - 1} : {text}"
+        return text
 
     def at_step(self, used_in: Lines) -> Iterator[str]:
         """Pointers to lane 0 of the steps that some lines use."""

@@ -278,7 +278,10 @@ class TransposedTileWriter(TileWriter):
         row_from, row_until = self._rows_of_sweep(c)
         first, last, size = c.starts_at, f"{c.beyond} - 1", f"{c.beyond} - {c.starts_at}"
         # At the first rows and the last ones the lanes of a sweep may be a few less, or more.
-        enough = f"{size} > {self.lanes - vectors.width}" if vectors and self._masks_ends else f"{size} == {self.lanes}"
+        enough = f"{size} == {self.lanes}"
+        if vectors and self._masks_ends:
+            enough = f"{size} > {self.lanes - vectors.width}"
+            enough += f" && {size} <= {vectors.more.stop * vectors.width}" if vectors.extra else ""
         lines.add("/* Whether all lanes are at work in all of these steps. */")
         lines.add(
             f"const bool {c.full} = {enough} && {row_from}[{last} + {MARGIN}] + {last} <= {c.step} && {c.end} <= "
@@ -305,17 +308,41 @@ class TransposedTileWriter(TileWriter):
         conditions = [*([] if self._may_mask else [c.full]), *([fits] if vectors.rows.narrows else [])]
         lines.open(f"if ({' && '.join(conditions)}) {{" if conditions else "{")
         lines.add(*vectors.last_steps())
+        if vectors.extra and self._masks_ends:
+            lines.open(f"if ({c.full} && {c.beyond} > {c.starts_at} + {self.lanes}) {{")
+            lines.add(*vectors.last_steps(vectors.more))
+            self._full_steps(lines, c, stops, indices, vectors.more.stop)
+            lines.close()
         if self._may_mask:
             lines.open(f"if ({c.full}) {{")
         self._full_steps(lines, c, stops, indices)
         if self._may_mask:
             lines.close()
-            lines.open(f"for (; {c.step} < {c.end}; ++{c.step}) {{")
-            self._find_lanes_at_work(lines, c, starts, stops)
-            self.add_step(lines, self._lanes_between(c, vectors, starts, stops, indices))
-            lines.close()
+            self._steps_of_some_lanes(lines, c, vectors, starts, stops, indices)
         lines.add(*vectors.brought_back())
         lines.close()
+
+    def _steps_of_some_lanes(
+        self, lines: Lines, c: PairNames, vectors: VectorSteps, starts: str, stops: str, indices: Indices
+    ) -> None:
+        """The steps of a group in which lanes come in or run out: mostly half of them, in order, and so half of the vectors."""
+        row_from, row_until = self._rows_of_sweep(c)
+        half = vectors.count // 2 if vectors.takes_halves else 0
+        middle = plus(c.starts_at, half * vectors.width)
+        none_below = f"{c.beyond} <= {middle} || {row_from}[{plus(middle, MARGIN)}] + {middle} >= {c.end}"
+        none_above = (
+            f"{c.beyond} > {middle} && {row_until}[{plus(middle, MARGIN - 1)}] + {plus(middle, -1)} <= {c.step}"
+        )
+        halves = ((range(half), none_below), (range(half, vectors.count), none_above)) if half else ()
+        for numbers, test in (*halves, (range(vectors.count), "")):
+            if test:
+                lines.open(f"if ({test}) {{")
+            lines.open(f"for (; {c.step} < {c.end}; ++{c.step}) {{")
+            self._find_lanes_at_work(lines, c, starts, stops)
+            self.add_step(lines, self._lanes_between(c, vectors, starts, stops, indices, numbers))
+            lines.close()
+            if test:
+                lines.close()
 
     def _rows_of_sweep(self, c: PairNames) -> tuple[str, str]:
         """Where the rows of all lanes begin and end."""
@@ -332,35 +359,46 @@ class TransposedTileWriter(TileWriter):
         done = f"{row_until}[{starts} + {MARGIN}] + {starts} <= {c.step}"
         lines.add(f"while ({starts} < {stops} && {done}) ++{starts};")
 
-    def _full_steps(self, lines: Lines, c: PairNames, stops: str, indices: Indices) -> None:
-        """The steps of a group at all of which all lanes are at work."""
+    def _full_steps(self, lines: Lines, c: PairNames, stops: str, indices: Indices, count: int = 0) -> None:
+        """The steps of a group at all of which all lanes are at work. count: of vectors, where the lanes may be more."""
         lines.open(f"for (; {c.step} < {c.end}; ++{c.step}) {{")
-        self.add_step(lines, self._all_lanes(c, indices))
+        self.add_step(lines, self._all_lanes(c, indices, count))
         lines.close()
         lines.add(f"{stops} = {c.beyond};")
 
-    def _all_lanes(self, c: PairNames, indices: Indices) -> Lines:
+    def _all_lanes(self, c: PairNames, indices: Indices, count: int) -> Lines:
         """A step at which all lanes of a sweep are at work."""
         lines, first, vectors = Lines(), c.starts_at, self.vectors
         if vectors is None:
             self.some_lanes(lines, c, first, f"{first} + {self.lanes}", self.vector_pragma(), indices)
             return lines
         self._declare_terms(lines, first)
-        ends = {vectors.count - 1: Mask(f"{{}} < {c.beyond} - {first}")} if self._masks_ends else {}
-        self.vector_step(lines, c, vectors, indices, ends)
+        numbers = range(count or vectors.count)
+        masked = numbers[min(vectors.count, numbers.stop - 1) :] if self._masks_ends else ()
+        ends = dict.fromkeys(masked, Mask(f"{{}} < {c.beyond} - {first}"))
+        self.vector_step(lines, c, vectors, indices, ends, numbers)
         self._keep_terms(lines, first, c.beyond)
-        if self._masks_ends:
+        if self._masks_ends and not vectors.extra:
             self._more_lanes(lines, c, first, c.beyond, indices)
         return lines
 
-    def _lanes_between(self, c: PairNames, vectors: VectorSteps, starts: str, stops: str, indices: Indices) -> Lines:
-        """A step at which some lanes of a sweep are at work."""
+    def _lanes_between(
+        self,
+        c: PairNames,
+        vectors: VectorSteps,
+        starts: str,
+        stops: str,
+        indices: Indices,
+        numbers: range,
+    ) -> Lines:
+        """A step at which some lanes of a sweep are at work, all of them in the vectors of those numbers."""
         lines, first = Lines(), c.starts_at
         lane = vectors.lane_type
         lines.add(f"const {lane} {c.low} = ({lane})({starts} - {first}), {c.high} = ({lane})({stops} - {first});")
-        mask = Mask(f"({c.low} <= {{0}}) & ({{0}} < {c.high})", f"{c.low} < {{1}} && {{0}} < {c.high}")
-        self.vector_step(lines, c, vectors, indices, dict.fromkeys(range(vectors.count), mask))
-        if self._masks_ends:
+        some = "" if vectors.takes_halves else f"{c.low} < {{1}} && {{0}} < {c.high}"
+        mask = Mask(f"({c.low} <= {{0}}) & ({{0}} < {c.high})", some)
+        self.vector_step(lines, c, vectors, indices, dict.fromkeys(numbers, mask), numbers)
+        if self._masks_ends and numbers.stop == vectors.count:
             self._more_lanes(lines, c, starts, stops, indices)
         return lines
 
@@ -449,11 +487,17 @@ class TransposedTileWriter(TileWriter):
         return fits
 
     def vector_step(
-        self, lines: Lines, c: PairNames, vectors: VectorSteps, indices: Indices, masks: Mapping[int, Mask]
+        self,
+        lines: Lines,
+        c: PairNames,
+        vectors: VectorSteps,
+        indices: Indices,
+        masks: Mapping[int, Mask],
+        numbers: range | None = None,
     ) -> None:
-        """A step of all lanes in vectors, those that are at work of some."""
+        """A step of all lanes in vectors, or in those of some numbers; of vectors with masks those that are at work."""
         points = (self._point_in_vector(c, indices, by_divider) for by_divider in (False, True))
-        vectors.step(lines, next(points), masks, next(points))
+        vectors.step(lines, next(points), masks, next(points), numbers)
 
     def _point_in_vector(self, c: PairNames, indices: Indices, by_divider: bool) -> Point:
         """The loop body at a lane of a vector."""
@@ -472,6 +516,13 @@ class TransposedTileWriter(TileWriter):
 
     def open_block_of_rows(self, lines: Lines, c: PairNames, v: int, w: int) -> None:
         """Opens the loop over blocks of rows, and says what is known of a block before its first step."""
+        kept = f"[{self.buffers.sweeps}]" if self.joins_sweeps else ""
+        lines.add(f"int64_t {c.row_from}{kept}[{BUFFER_LANES}], {c.row_until}{kept}[{BUFFER_LANES}];")
+        if self._rows_are_alike(v, w):
+            above = f", {c.known_above} = 1" if self.joins_sweeps else ""
+            lines.add(f"int64_t {c.known} = 0{above}; /* of the block whose rows are known */")
+            named = (c.row_from, c.row_until, *self.buffers.names_of_rows())
+            lines.add(*(f"LW_SET_LATER({name});" for name in named))
         high = self.open_block(lines, c, v)
         if self.joins_sweeps:
             shift = self.buffers.shift
@@ -615,14 +666,18 @@ class TransposedTileWriter(TileWriter):
         if self.joins_sweeps:
             row_from, row_until = (f"{name}[{c.sweep}]" for name in (row_from, row_until))
             first, beyond = (end.replace("box->", f"{c.moved}.") for end in (first, beyond))
-        kept = f"[{buffers.sweeps}]" if self.joins_sweeps else ""
-        lines.add(f"int64_t {c.begin}, {c.row_from}{kept}[{BUFFER_LANES}], {c.row_until}{kept}[{BUFFER_LANES}];")
-        lines.add(*buffers.first_declarations())
+        lines.add(f"int64_t {c.begin};", *buffers.first_declarations())
         lines.open("{")
         self.indices_of(lines, (*self.first_plane(), (v, c.block)))
         lines.add(f"{c.begin} = {row.low};")
         self.indices_of(lines, ((w, c.begin),))
         lines.add(*buffers.first_elements(self.printer.in_array))
+        is_alike = self._rows_are_alike(v, w)
+        if is_alike:
+            known = f"{c.lanes} != {c.known}"
+            known += f" || {c.above} != {c.known_above}" if self.joins_sweeps else ""
+            lines.open(f"if ({known}) {{")
+            lines.add(f"{c.known} = {c.lanes};", *([f"{c.known_above} = {c.above};"] if self.joins_sweeps else []))
         if self.joins_sweeps:
             lines.open(f"for (int64_t {c.sweep} = 0; {c.sweep} < {c.sweeps}; ++{c.sweep}) {{")
             lines.add(f"const lw_box {c.moved} = lw_moved(box, &tile->moves, {c.sweep});")
@@ -635,7 +690,15 @@ class TransposedTileWriter(TileWriter):
         if self.joins_sweeps:
             lines.close()
         lines.add(*buffers.rows(lambda plane: self._inside(plane, v, w)))
+        if is_alike:
+            lines.close()
         lines.close()
+
+    def _rows_are_alike(self, v: int, w: int) -> bool:
+        """Whether blocks with as many lanes have the same rows, from the first position of the first one on."""
+        row = self.loop_bounds(w)
+        moves = mentions(f"{row.low} {row.high}", self.coordinate(self.nest.loops[v].name))
+        return not moves and not any(plane.clipped for plane in self.buffers.planes)
 
     def _skew_of_pair(self, v: int, w: int) -> int:
         """By how much a step along loop v moves the coordinate of loop w."""

@@ -26,6 +26,7 @@ from lapwing.codegen.vector_bodies import WIDE, Accumulator, Move, Profile, Reci
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.transposed import (
+    BUFFER_LANES,
     ITEMSIZES,
     KEPT_STEPS,
     MARGIN,
@@ -38,6 +39,10 @@ from lapwing.tiling.transposed import (
     separate_roots,
 )
 
+# Of the lanes that the last rows have more than a block so many are in vectors.
+_MORE_LANES = 8
+# Of so many vectors those are skipped one by one in which no lane is at work, and not by halves.
+_FEW_VECTORS = 4
 # Gives the C text of an expression from that of the one element in it.
 Value = Callable[[t.Typed, t.Load, str], str]
 # Gives the statements at the lanes from one on that lie in a vector: that first lane, and what stands for elements.
@@ -87,6 +92,21 @@ class VectorSteps:
         self._rooted = separate_roots(bound, buffers.all_planes) if (self._size, width) == (4, 16) else {}
         self._bare = loads_of(bound, {**self._imaged, **self._rooted})
         self._images = list(dict.fromkeys(image for image, _ in self._imaged.values()))
+        # Nothing but what was written goes from step to step, so that some of the vectors may be computed without the others.
+        self.is_simple = not (self.reciprocals or self._imaged or self._rooted)
+        # Of few vectors each has a branch of its own.
+        self.takes_halves = self.is_simple and self.count > _FEW_VECTORS
+        keeps_lanes = accumulators or next(iter(self.rows), None) is not None
+        self.extra = 0 if keeps_lanes or not self.is_simple else self._extra_vectors()
+
+    def _extra_vectors(self) -> int:
+        """How many more vectors there are for the last rows, where each sweep has ``shift`` lanes more than the one before; none
+        where buffers have no room for what all their lanes would load."""
+        shift = self.buffers.shift
+        extra = -(-min(shift * (self.buffers.sweeps - 1), _MORE_LANES) // self.width)
+        below = max(plane.lanes[1] for plane in self.buffers.planes)
+        beyond = TRANSPOSED_LANES + extra * self.width - shift + below
+        return extra if beyond <= BUFFER_LANES - MARGIN else 0
 
     # -- what the loop body sees ---------------------------------------------------------------------------------------
 
@@ -194,18 +214,24 @@ class VectorSteps:
 
     # -- a step ------------------------------------------------------------------------------------------------------------
 
-    def last_steps(self) -> Iterator[str]:
+    @property
+    def more(self) -> range:
+        """The numbers of all vectors, those of the lanes that there are more at the last rows among them."""
+        return range(self.count + self.extra)
+
+    def last_steps(self, vectors: range | None = None) -> Iterator[str]:
         """Before the first step: what is kept of the steps before it."""
-        yield f"/* {self.count} vectors of {self.width} lanes; those of the last steps are kept. */"
+        vectors = vectors or range(self.count)
+        yield f"/* {len(vectors)} vectors of {self.width} lanes; those of the last steps are kept. */"
         for number in self._written:
             for ago in self._kept(number):
                 here = self.buffers.lane_0_at(number, (0, -ago))
-                yield from self._loaded(number, self.buffers.at(number, (0, -ago)), here)
+                yield from self._loaded(number, self.buffers.at(number, (0, -ago)), here, vectors)
         for image in self._images:
             for ago in self._imaged_steps(image):
                 yield from self._computed(image, ago, some=True, declares=True)
         for a in self._accumulators:
-            for k in range(self.count):
+            for k in vectors:
                 load = self._load(a.dtype, a.lanes, k, MARGIN)
                 yield f"{self._vector(a.dtype)} {self._variable(a.lanes, k)} = {load};"
 
@@ -217,24 +243,33 @@ class VectorSteps:
                 anywhere = self._type(C_TYPES[a.dtype], "_anywhere")
                 yield f"*({anywhere} *)({a.lanes} + {at}) = {self._variable(a.lanes, k)};"
 
-    def step(self, lines: Lines, point: Point, masks: Mapping[int, Mask], by_divider: Point) -> None:
+    def step(
+        self,
+        lines: Lines,
+        point: Point,
+        masks: Mapping[int, Mask],
+        by_divider: Point,
+        vectors: range | None = None,
+    ) -> None:
         """One step. masks: of a vector by its number, which lanes are at work; none where all are. by_divider: the loop body
-        with the core's divider, for the steps in which a quotient is in doubt."""
-        lines.add(*self._beginning())
+        with the core's divider, for the steps in which a quotient is in doubt. vectors: the numbers of those with lanes at
+        work, if they may be others (``is_simple``); all of a block's, where they are not given."""
+        vectors = vectors or range(self.count)
+        lines.add(*self._beginning(vectors))
         found = self.reciprocals
         if found:
             lines.add(*(f"const {self._vector(a.dtype)} {self._old(a, k)} = {own};" for a, k, own in self._brought()))
             lines.add(f"{self._type(found.c_type)} {found.doubt} = {{0}};")
             lines.add("/* Quotients are products; where one is in doubt the step is computed once more. */")
             lines.open(f"if ({found.quick}) {{")
-        for k in range(self.count):
+        for k in vectors:
             self._lanes(lines, point, k, masks.get(k))
         if found:
             lines.close()
             lines.open(f"if ({found.in_doubt(self.width)}) {{")
             self._once_more(lines, by_divider, masks)
             lines.close()
-        lines.add(*self._end(any(mask.some for mask in masks.values())))
+        lines.add(*self._end(any(mask.some for mask in masks.values()), vectors))
 
     def _lanes(self, lines: Lines, point: Point, k: int, mask: Mask | None) -> None:
         """The loop body in the lanes of a vector."""
@@ -336,9 +371,9 @@ class VectorSteps:
         places = dict.fromkeys(self.buffers.places[load] for load in self._bare if load in self.buffers.places)
         return [(n, o) for n, o in places if o[0] and self._is_held(n, distance(o))]
 
-    def _loaded(self, number: int, name: str, pointer: str, const: str = "") -> Iterator[str]:
+    def _loaded(self, number: int, name: str, pointer: str, vectors: range, const: str = "") -> Iterator[str]:
         dtype = self.buffers.planes[number].dtype
-        for k in range(self.count):
+        for k in vectors:
             yield f"{const}{self._vector(dtype)} {self._variable(name, k)} = {self._load(dtype, pointer, k)};"
 
     def _load(self, dtype: str, pointer: str, k: int, across: int = 0) -> str:
@@ -349,18 +384,18 @@ class VectorSteps:
         text = f"*(const {anywhere} *)({there})"
         return text if ITEMSIZES[dtype] == self._size else f"__builtin_convertvector({text}, {self._vector(dtype)})"
 
-    def _beginning(self) -> Iterator[str]:
+    def _beginning(self, vectors: range) -> Iterator[str]:
         """The vectors that a step begins with."""
         for number in self._written:
             now = self._now(number)
-            yield from self._loaded(number, now, now)
+            yield from self._loaded(number, now, now, vectors)
             for ago in self._ago(number):
                 then = self.buffers.at(number, (0, -ago))
                 if ago not in self._kept(number):
-                    yield from self._loaded(number, then, then, "const ")
-                yield from self._edge(number, (0, -ago))
+                    yield from self._loaded(number, then, then, vectors, "const ")
+                yield from self._edge(number, (0, -ago), vectors.start)
         for number, offset in self._shifts:
-            yield from self._shifted(number, offset)
+            yield from self._shifted(number, offset, vectors)
         for image, offset in dict.fromkeys(self._imaged.values()):
             if offset[0]:
                 yield from self._shifted_image(image, offset)
@@ -368,7 +403,7 @@ class VectorSteps:
             if self._is_widened(number):
                 name, _ = self._source(number, offset)
                 dtype, pointer = self.buffers.planes[number].dtype, self.buffers.at(number, distance(offset))
-                for k in range(self.count):
+                for k in vectors:
                     load = self._load(dtype, pointer, k, offset[0])
                     yield f"const {self._vector(dtype)} {self._variable(name, k)} = {load};"
         for profile in self.profiles:
@@ -377,18 +412,18 @@ class VectorSteps:
                 yield f"const {self._vector(PROFILE)} {self._variable(name, k)} = {self._load(PROFILE, pointer, k)};"
         yield from self.rows.at_step()
 
-    def _shifted(self, number: int, offset: Offset) -> Iterator[str]:
+    def _shifted(self, number: int, offset: Offset, vectors: range) -> Iterator[str]:
         """What lanes further up wrote: the last elements of one vector, and the first ones of the next."""
         then = self.buffers.at(number, distance(offset))
         vector, (shifted, _) = self._vector(self.buffers.planes[number].dtype), self._source(number, offset)
         order = ", ".join(str(self.width + offset[0] + lane) for lane in range(self.width))
-        for k in range(self.count):
-            above = self._variable(then, k - 1) if k else self._edge_name(then)
-            vectors = f"{above}, {self._variable(then, k)}"
-            yield f"const {vector} {self._variable(shifted, k)} = LW_SHUFFLE({self._order}, {vectors}, {order});"
+        for k in vectors:
+            above = self._edge_name(then) if k == vectors.start else self._variable(then, k - 1)
+            both = f"{above}, {self._variable(then, k)}"
+            yield f"const {vector} {self._variable(shifted, k)} = LW_SHUFFLE({self._order}, {both}, {order});"
 
-    def _edge(self, number: int, when: Distance) -> Iterator[str]:
-        """The lanes above the first one, at the end of a vector."""
+    def _edge(self, number: int, when: Distance, first: int) -> Iterator[str]:
+        """The lanes above those of the vector ``first``, at the end of a vector."""
         across = [-offset[0] for n, offset in self._shifts if n == number and distance(offset) == when]
         if not across:
             return
@@ -396,7 +431,7 @@ class VectorSteps:
         edge = self._edge_name(then)
         yield f"{self._vector(self.buffers.planes[number].dtype)} {edge} = {{0}};"
         for lane in range(1, max(across) + 1):
-            yield f"{edge}[{self.width - lane}] = {then}[{self.c.starts_at} - {lane}];"
+            yield f"{edge}[{self.width - lane}] = {then}[{plus(self.c.starts_at, first * self.width - lane)}];"
 
     def _edge_name(self, then: str) -> str:
         return self._names.get(("edge", then), f"{then}_above")
@@ -458,18 +493,18 @@ class VectorSteps:
             lines.add(f"{now}[{lane}] = {test} ? {new}[{lane}] : {now}[{lane}];")
         lines.close()
 
-    def _end(self, some: bool) -> Iterator[str]:
+    def _end(self, some: bool, vectors: range) -> Iterator[str]:
         """At the end of a step: everything into the buffers, and each step kept is one further back. some: whether some of the
         vectors may be beyond all lanes of the block."""
         for number in self._written:
             now = self._now(number)
             anywhere = self._type(C_TYPES[self.buffers.planes[number].dtype], "_anywhere")
-            for k in range(self.count):
+            for k in vectors:
                 at = plus(self.c.starts_at, k * self.width)
                 yield f"*({anywhere} *)({now} + {at}) = {self._variable(now, k)};"
             for ago in reversed(self._kept(number)):
                 older, newer = (self.buffers.at(number, (0, -steps)) for steps in (ago, ago - 1))
-                for k in range(self.count):
+                for k in vectors:
                     yield f"{self._variable(older, k)} = {self._variable(newer, k)};"
         for image in self._images:
             for ago in reversed(self._imaged_steps(image)):

@@ -20,6 +20,8 @@ from lapwing.tiling.transposed import planes_of, reason_against
 LANES_CYCLES = 8
 # Sweeps for which rows are worth copying, and how many of which length there have to be for it.
 FEWEST_JOINED, SHORTEST_SIDE = 4, 48
+# Sweeps that several ranks do at once: each rank waits for as many in the first step of the one before it.
+MOST_JOINED_BY_RANKS = 8
 WORTHWHILE = 0.03  # another form than that by rule has to save this share of the time, which is more than noise
 
 
@@ -114,6 +116,8 @@ def joined_sweeps(bound: BoundNest, form: InnerForm, partition: Partition, mappi
         return 1
     shortest = [int(np.diff(edges).min()) for edges in partition.edges]
     has_steps = tile < shortest[mapping]
+    if partition.ranks > 1:
+        most = min(most, MOST_JOINED_BY_RANKS)
     if has_steps or partition.ranks > 1:
         if mapping != form.order[-2] or partition.grid[mapping] > 1:
             return 1

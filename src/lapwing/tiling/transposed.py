@@ -38,7 +38,8 @@ MARGIN = 16  # lanes beside those of a block that a buffer has room for
 BUFFER_LANES = TRANSPOSED_LANES + 2 * MARGIN + 8  # LW_WIDTH: no power of two, by which steps would share cache sets
 _MOST_BYTES = 1 << 18  # of all buffers, which lie on the stack
 KEPT_STEPS = 2  # before the one at hand that stay in vector registers, if they are wanted; earlier ones are loaded
-MOST_SWEEPS, _FEWEST_SWEEPS = 7, 2  # together, in buffers that leave room in the first-level cache
+# Together, in buffers that leave room in the first-level cache; of planes that follow one another, in the second-level one.
+MOST_SWEEPS, MOST_COALESCED_SWEEPS, _FEWEST_SWEEPS = 16, 8, 2
 _MOST_JOINED_BYTES = 1 << 15
 _MOST_COALESCED_BYTES = 1 << 20  # in the second-level cache
 ITEMSIZES = {
@@ -141,9 +142,10 @@ class Planes:
     sooner: int
     sweeps: int
 
-    def kept_steps(self, number: int) -> int:
-        """How many steps the buffer of a plane holds where none are coalesced: a power of two."""
-        return _power_of_two(self.planes[number].kept_steps(self.sweeps, self.delay, self.sooner, 0))
+    def kept_steps(self, number: int, sweeps: int = 0) -> int:
+        """How many steps the buffer of a plane holds where none are coalesced, for so many sweeps or all that may be computed
+        together: a power of two."""
+        return _power_of_two(self.planes[number].kept_steps(sweeps or self.sweeps, self.delay, self.sooner, 0))
 
     @property
     def margins(self) -> tuple[int, int]:
@@ -300,7 +302,8 @@ class _Reader:
         sooner = shift * (1 + max(self._slopes))
         ends = (end for plane in planes if plane.written for end in plane.distances)
         delay = max((0, sooner), *(max(end, (-end[0], -end[1])) for end in ends), (0, 1))
-        together = MOST_SWEEPS if self._may_join_sweeps(planes) else 1
+        most = MOST_SWEEPS if self.around is None else MOST_COALESCED_SWEEPS
+        together = most if self._may_join_sweeps(planes) else 1
         for sweeps in (*range(together, _FEWEST_SWEEPS, -1), 1):
             found_planes = Planes(tuple(planes), places, delay, shift, sooner, sweeps)
             reach = max(abs(end) for plane in planes for end in plane.lanes) + shift * (sweeps - 1)

@@ -65,30 +65,39 @@ static void compute_wide(lw_tile *tile, const lw_box *box) {
                 < lw_min_i64(64, (j - 1) + 1) - (-length); ++lane)
             b_lanes[lane] = b_here[-lane];
     }
+    int64_t row_from[104], row_until[104];
+    int64_t known_lanes = 0; /* of the block whose rows are known */
+    LW_SET_LATER(row_from);
+    LW_SET_LATER(row_until);
+    LW_SET_LATER(h_rows);
+    LW_SET_LATER(h_own_rows);
     const int64_t i_end = box->hi[0];
     for (int64_t block = box->lo[0]; block < i_end; block += 64) {
         const int64_t lanes = lw_min_i64(64, i_end - block);
-        int64_t begin, row_from[104], row_until[104];
+        int64_t begin;
         int32_t *h_first;
         {
             const int64_t i = block;
             begin = box->lo[1];
             const int64_t j = begin;
             h_first = (int32_t *)&h[i * h_s0 + j];
-            for (int64_t lane = 0; lane < lanes; ++lane) {
-                row_from[lane + 16] = box->lo[1] - begin;
-                row_until[lane + 16] = box->hi[1] - begin;
+            if (lanes != known_lanes) {
+                known_lanes = lanes;
+                for (int64_t lane = 0; lane < lanes; ++lane) {
+                    row_from[lane + 16] = box->lo[1] - begin;
+                    row_until[lane + 16] = box->hi[1] - begin;
+                }
+                lw_no_rows(&h_rows);
+                lw_add_rows(&h_rows, row_from, row_until, 0, lanes, -1, -1);
+                lw_add_rows(&h_rows, row_from, row_until, 0, lanes, -1, 0);
+                lw_add_rows(&h_rows, row_from, row_until, 0, lanes, 0, -1);
+                lw_add_rows(&h_rows, row_from, row_until, 0, lanes, 0, 0);
+                lw_rows_before(&h_rows, row_from, 0, lanes);
+                lw_make_squares_4(&h_rows);
+                lw_no_rows(&h_own_rows);
+                lw_add_rows(&h_own_rows, row_from, row_until, 0, lanes, 0, 0);
+                lw_make_squares_4(&h_own_rows);
             }
-            lw_no_rows(&h_rows);
-            lw_add_rows(&h_rows, row_from, row_until, 0, lanes, -1, -1);
-            lw_add_rows(&h_rows, row_from, row_until, 0, lanes, -1, 0);
-            lw_add_rows(&h_rows, row_from, row_until, 0, lanes, 0, -1);
-            lw_add_rows(&h_rows, row_from, row_until, 0, lanes, 0, 0);
-            lw_rows_before(&h_rows, row_from, 0, lanes);
-            lw_make_squares_4(&h_rows);
-            lw_no_rows(&h_own_rows);
-            lw_add_rows(&h_own_rows, row_from, row_until, 0, lanes, 0, 0);
-            lw_make_squares_4(&h_own_rows);
         }
         int32_t best_lanes[80];
         for (int lane = 0; lane < 80; ++lane) best_lanes[lane] = best;
@@ -409,30 +418,39 @@ static void compute_narrow(lw_tile *tile, const lw_box *box) {
                 < lw_min_i64(64, (j - 1) + 1) - (-length); ++lane)
             b_lanes[lane] = b_here[-lane];
     }
+    int64_t row_from[104], row_until[104];
+    int64_t known_lanes = 0; /* of the block whose rows are known */
+    LW_SET_LATER(row_from);
+    LW_SET_LATER(row_until);
+    LW_SET_LATER(h_rows);
+    LW_SET_LATER(h_own_rows);
     const int64_t i_end = box->hi[0];
     for (int64_t block = box->lo[0]; block < i_end; block += 64) {
         const int64_t lanes = lw_min_i64(64, i_end - block);
-        int64_t begin, row_from[104], row_until[104];
+        int64_t begin;
         int32_t *h_first;
         {
             const int64_t i = block;
             begin = box->lo[1];
             const int64_t j = begin;
             h_first = (int32_t *)&h[i * h_s0 + j];
-            for (int64_t lane = 0; lane < lanes; ++lane) {
-                row_from[lane + 16] = box->lo[1] - begin;
-                row_until[lane + 16] = box->hi[1] - begin;
+            if (lanes != known_lanes) {
+                known_lanes = lanes;
+                for (int64_t lane = 0; lane < lanes; ++lane) {
+                    row_from[lane + 16] = box->lo[1] - begin;
+                    row_until[lane + 16] = box->hi[1] - begin;
+                }
+                lw_no_rows(&h_rows);
+                lw_add_rows(&h_rows, row_from, row_until, 0, lanes, -1, -1);
+                lw_add_rows(&h_rows, row_from, row_until, 0, lanes, -1, 0);
+                lw_add_rows(&h_rows, row_from, row_until, 0, lanes, 0, -1);
+                lw_add_rows(&h_rows, row_from, row_until, 0, lanes, 0, 0);
+                lw_rows_before(&h_rows, row_from, 0, lanes);
+                lw_make_squares_2_of_4(&h_rows);
+                lw_no_rows(&h_own_rows);
+                lw_add_rows(&h_own_rows, row_from, row_until, 0, lanes, 0, 0);
+                lw_make_squares_2_of_4(&h_own_rows);
             }
-            lw_no_rows(&h_rows);
-            lw_add_rows(&h_rows, row_from, row_until, 0, lanes, -1, -1);
-            lw_add_rows(&h_rows, row_from, row_until, 0, lanes, -1, 0);
-            lw_add_rows(&h_rows, row_from, row_until, 0, lanes, 0, -1);
-            lw_add_rows(&h_rows, row_from, row_until, 0, lanes, 0, 0);
-            lw_rows_before(&h_rows, row_from, 0, lanes);
-            lw_make_squares_2_of_4(&h_rows);
-            lw_no_rows(&h_own_rows);
-            lw_add_rows(&h_own_rows, row_from, row_until, 0, lanes, 0, 0);
-            lw_make_squares_2_of_4(&h_own_rows);
         }
         int16_t best_lanes[80];
         for (int lane = 0; lane < 80; ++lane) best_lanes[lane] = best;

@@ -43,29 +43,38 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     /* Of every step kept the lanes side by side: lane l is at position step - l of row block + l. */
     double u_steps[16 * 104] __attribute__((aligned(64)));
     lw_rows u_rows, u_own_rows;
+    int64_t row_from[104], row_until[104];
+    int64_t known_lanes = 0; /* of the block whose rows are known */
+    LW_SET_LATER(row_from);
+    LW_SET_LATER(row_until);
+    LW_SET_LATER(u_rows);
+    LW_SET_LATER(u_own_rows);
     const int64_t i_end = box->hi[0];
     for (int64_t block = box->lo[0]; block < i_end; block += 64) {
         const int64_t lanes = lw_min_i64(64, i_end - block);
-        int64_t begin, row_from[104], row_until[104];
+        int64_t begin;
         double *u_first;
         {
             const int64_t i = block;
             begin = box->lo[1];
             const int64_t j = begin;
             u_first = (double *)&u[i * u_s0 + j];
-            for (int64_t lane = 0; lane < lanes; ++lane) {
-                row_from[lane + 16] = box->lo[1] - begin;
-                row_until[lane + 16] = box->hi[1] - begin;
+            if (lanes != known_lanes) {
+                known_lanes = lanes;
+                for (int64_t lane = 0; lane < lanes; ++lane) {
+                    row_from[lane + 16] = box->lo[1] - begin;
+                    row_until[lane + 16] = box->hi[1] - begin;
+                }
+                lw_no_rows(&u_rows);
+                lw_add_rows(&u_rows, row_from, row_until, 0, lanes, -1, 0);
+                lw_add_rows(&u_rows, row_from, row_until, 0, lanes, 0, -1);
+                lw_add_rows(&u_rows, row_from, row_until, 0, lanes, 0, 1);
+                lw_add_rows(&u_rows, row_from, row_until, 0, lanes, 0, 0);
+                lw_make_squares_8(&u_rows);
+                lw_no_rows(&u_own_rows);
+                lw_add_rows(&u_own_rows, row_from, row_until, 0, lanes, 0, 0);
+                lw_make_squares_8(&u_own_rows);
             }
-            lw_no_rows(&u_rows);
-            lw_add_rows(&u_rows, row_from, row_until, 0, lanes, -1, 0);
-            lw_add_rows(&u_rows, row_from, row_until, 0, lanes, 0, -1);
-            lw_add_rows(&u_rows, row_from, row_until, 0, lanes, 0, 1);
-            lw_add_rows(&u_rows, row_from, row_until, 0, lanes, 0, 0);
-            lw_make_squares_8(&u_rows);
-            lw_no_rows(&u_own_rows);
-            lw_add_rows(&u_own_rows, row_from, row_until, 0, lanes, 0, 0);
-            lw_make_squares_8(&u_own_rows);
         }
         lw_copy_steps_8(u_steps + (-8 & 15) * 104 + 16, u_first, u_s0, 1, -7, -1, lanes, &u_rows, false, true);
         int64_t from = 0, until = 0; /* lanes at work */

@@ -29,50 +29,66 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     const int64_t u_s0 = tile->arrays[0].stride[0];
     const int64_t sweeps = box->hi[0] - box->lo[0];
     /* Of every step kept the lanes side by side: lane l is at position step - l of row block + l. */
-    double u_steps[16 * 104] __attribute__((aligned(64)));
+    double u_steps[32 * 104] __attribute__((aligned(64)));
     lw_rows u_rows, u_own_rows;
+    const int64_t u_mask = sweeps <= 7 ? 15 : 31; /* of steps in the buffer */
+    const int64_t u_behind = lw_whole_groups((sweeps - 1) + 1); /* steps until all sweeps have done one */
+    int64_t row_from[16][104], row_until[16][104];
+    int64_t known_lanes = 0, known_above = 1; /* of the block whose rows are known */
+    LW_SET_LATER(row_from);
+    LW_SET_LATER(row_until);
+    LW_SET_LATER(u_rows);
+    LW_SET_LATER(u_own_rows);
     const int64_t i_end = box->hi[1];
     for (int64_t block = box->lo[1]; block < i_end; block += 64) {
         const int64_t lanes = lw_min_i64(64, i_end - block);
         /* The lanes that each sweep leaves to the block below, and those that the block above has left. */
         const int64_t below = block + 64 >= i_end ? tile->moves.hi[1] : 1;
         const int64_t above = -(block == box->lo[1] ? tile->moves.lo[1] : 1) * (sweeps - 1);
-        int64_t begin, row_from[7][104], row_until[7][104];
+        int64_t begin;
         double *u_first;
         {
             const int64_t i = block;
             begin = box->lo[2];
             const int64_t j = begin;
             u_first = (double *)&u[i * u_s0 + j];
-            for (int64_t sweep = 0; sweep < sweeps; ++sweep) {
-                const lw_box moved = lw_moved(box, &tile->moves, sweep);
-                for (int64_t lane = above; lane < lanes; ++lane) {
-                    row_from[sweep][lane + 16] = moved.lo[2] - begin;
-                    row_until[sweep][lane + 16] = moved.hi[2] - begin;
+            if (lanes != known_lanes || above != known_above) {
+                known_lanes = lanes;
+                known_above = above;
+                for (int64_t sweep = 0; sweep < sweeps; ++sweep) {
+                    const lw_box moved = lw_moved(box, &tile->moves, sweep);
+                    for (int64_t lane = above; lane < lanes; ++lane) {
+                        row_from[sweep][lane + 16] = moved.lo[2] - begin;
+                        row_until[sweep][lane + 16] = moved.hi[2] - begin;
+                    }
                 }
+                lw_no_rows(&u_rows);
+                lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, -1, 0);
+                lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, -1);
+                lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, 1, 0);
+                lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, 1);
+                lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, 0);
+                lw_make_squares_8(&u_rows);
+                lw_no_rows(&u_own_rows);
+                lw_add_rows(&u_own_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, 0);
+                lw_make_squares_8(&u_own_rows);
             }
-            lw_no_rows(&u_rows);
-            lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, -1, 0);
-            lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, -1);
-            lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, 1, 0);
-            lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, 1);
-            lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, 0);
-            lw_make_squares_8(&u_rows);
-            lw_no_rows(&u_own_rows);
-            lw_add_rows(&u_own_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, 0);
-            lw_make_squares_8(&u_own_rows);
         }
         /* Rows whose ends move begin sooner in the last sweep than in the first. */
         int64_t group = -lw_whole_groups(tile->moves.lo[2] * (sweeps - 1));
-        lw_copy_steps_8(u_steps + ((group - 8) & 15) * 104 + 16, u_first, u_s0, 1, group - 7, above - 1, lanes + 1,
+        lw_copy_steps_8(u_steps + ((group - 24) & u_mask) * 104 + 16, u_first, u_s0, 1, group - 23, above - 1, lanes
+                + 1, &u_rows, false, true);
+        lw_copy_steps_8(u_steps + ((group - 16) & u_mask) * 104 + 16, u_first, u_s0, 1, group - 15, above - 1, lanes
+                + 1, &u_rows, false, true);
+        lw_copy_steps_8(u_steps + ((group - 8) & u_mask) * 104 + 16, u_first, u_s0, 1, group - 7, above - 1, lanes + 1,
                 &u_rows, false, true);
-        int64_t from[7], until[7]; /* lanes at work in each sweep */
+        int64_t from[16], until[16]; /* lanes at work in each sweep */
         for (int64_t sweep = 0; sweep < sweeps; ++sweep) {
             from[sweep] = until[sweep] = lw_max_i64(above, -sweep);
         }
         const int64_t last = row_until[0][lanes - 1 + 16] + lanes - 1;
         for (; group < last + (sweeps - 1); group += 8) {
-            lw_copy_steps_8(u_steps + (group & 15) * 104 + 16, u_first, u_s0, 1, group + 1, above - 1, lanes + 1,
+            lw_copy_steps_8(u_steps + (group & u_mask) * 104 + 16, u_first, u_s0, 1, group + 1, above - 1, lanes + 1,
                     &u_rows, false, true);
             for (int64_t sweep = 0; sweep < sweeps; ++sweep) {
                 int64_t step = group - sweep;
@@ -80,31 +96,165 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                 const int64_t first_lane = lw_max_i64(above, -sweep);
                 const int64_t beyond = lanes - below * sweep;
                 /* Whether all lanes are at work in all of these steps. */
-                const bool full = beyond - first_lane > 56 && row_from[sweep][beyond - 1 + 16] + beyond - 1 <= step
-                        && end <= row_until[sweep][first_lane + 16] + first_lane;
+                const bool full = beyond - first_lane > 56 && beyond - first_lane <= 72 && row_from[sweep][beyond - 1
+                        + 16] + beyond - 1 <= step && end <= row_until[sweep][first_lane + 16] + first_lane;
                 {
                     /* 8 vectors of 8 lanes; those of the last steps are kept. */
-                    vector_of_double u_1_ago_0 = *(const vector_of_double_anywhere *)(u_steps + ((step - 2) & 15) * 104
-                            + 16 + first_lane);
-                    vector_of_double u_1_ago_1 = *(const vector_of_double_anywhere *)(u_steps + ((step - 2) & 15) * 104
-                            + 16 + first_lane + 8);
-                    vector_of_double u_1_ago_2 = *(const vector_of_double_anywhere *)(u_steps + ((step - 2) & 15) * 104
-                            + 16 + first_lane + 16);
-                    vector_of_double u_1_ago_3 = *(const vector_of_double_anywhere *)(u_steps + ((step - 2) & 15) * 104
-                            + 16 + first_lane + 24);
-                    vector_of_double u_1_ago_4 = *(const vector_of_double_anywhere *)(u_steps + ((step - 2) & 15) * 104
-                            + 16 + first_lane + 32);
-                    vector_of_double u_1_ago_5 = *(const vector_of_double_anywhere *)(u_steps + ((step - 2) & 15) * 104
-                            + 16 + first_lane + 40);
-                    vector_of_double u_1_ago_6 = *(const vector_of_double_anywhere *)(u_steps + ((step - 2) & 15) * 104
-                            + 16 + first_lane + 48);
-                    vector_of_double u_1_ago_7 = *(const vector_of_double_anywhere *)(u_steps + ((step - 2) & 15) * 104
-                            + 16 + first_lane + 56);
+                    vector_of_double u_1_ago_0 = *(const vector_of_double_anywhere *)(u_steps + ((step - 2) & u_mask)
+                            * 104 + 16 + first_lane);
+                    vector_of_double u_1_ago_1 = *(const vector_of_double_anywhere *)(u_steps + ((step - 2) & u_mask)
+                            * 104 + 16 + first_lane + 8);
+                    vector_of_double u_1_ago_2 = *(const vector_of_double_anywhere *)(u_steps + ((step - 2) & u_mask)
+                            * 104 + 16 + first_lane + 16);
+                    vector_of_double u_1_ago_3 = *(const vector_of_double_anywhere *)(u_steps + ((step - 2) & u_mask)
+                            * 104 + 16 + first_lane + 24);
+                    vector_of_double u_1_ago_4 = *(const vector_of_double_anywhere *)(u_steps + ((step - 2) & u_mask)
+                            * 104 + 16 + first_lane + 32);
+                    vector_of_double u_1_ago_5 = *(const vector_of_double_anywhere *)(u_steps + ((step - 2) & u_mask)
+                            * 104 + 16 + first_lane + 40);
+                    vector_of_double u_1_ago_6 = *(const vector_of_double_anywhere *)(u_steps + ((step - 2) & u_mask)
+                            * 104 + 16 + first_lane + 48);
+                    vector_of_double u_1_ago_7 = *(const vector_of_double_anywhere *)(u_steps + ((step - 2) & u_mask)
+                            * 104 + 16 + first_lane + 56);
+                    if (full && beyond > first_lane + 64) {
+                        /* 9 vectors of 8 lanes; those of the last steps are kept. */
+                        vector_of_double u_1_ago_0 = *(const vector_of_double_anywhere *)(u_steps + ((step - 2)
+                                & u_mask) * 104 + 16 + first_lane);
+                        vector_of_double u_1_ago_1 = *(const vector_of_double_anywhere *)(u_steps + ((step - 2)
+                                & u_mask) * 104 + 16 + first_lane + 8);
+                        vector_of_double u_1_ago_2 = *(const vector_of_double_anywhere *)(u_steps + ((step - 2)
+                                & u_mask) * 104 + 16 + first_lane + 16);
+                        vector_of_double u_1_ago_3 = *(const vector_of_double_anywhere *)(u_steps + ((step - 2)
+                                & u_mask) * 104 + 16 + first_lane + 24);
+                        vector_of_double u_1_ago_4 = *(const vector_of_double_anywhere *)(u_steps + ((step - 2)
+                                & u_mask) * 104 + 16 + first_lane + 32);
+                        vector_of_double u_1_ago_5 = *(const vector_of_double_anywhere *)(u_steps + ((step - 2)
+                                & u_mask) * 104 + 16 + first_lane + 40);
+                        vector_of_double u_1_ago_6 = *(const vector_of_double_anywhere *)(u_steps + ((step - 2)
+                                & u_mask) * 104 + 16 + first_lane + 48);
+                        vector_of_double u_1_ago_7 = *(const vector_of_double_anywhere *)(u_steps + ((step - 2)
+                                & u_mask) * 104 + 16 + first_lane + 56);
+                        vector_of_double u_1_ago_8 = *(const vector_of_double_anywhere *)(u_steps + ((step - 2)
+                                & u_mask) * 104 + 16 + first_lane + 64);
+                        for (; step < end; ++step) {
+                            const double *const u_1_ago = u_steps + ((step - 2) & u_mask) * 104 + 16;
+                            double *const u_now = u_steps + ((step - 1) & u_mask) * 104 + 16;
+                            const double *const u_1_later = u_steps + (step & u_mask) * 104 + 16;
+                            vector_of_double u_now_0 = *(const vector_of_double_anywhere *)(u_now + first_lane);
+                            vector_of_double u_now_1 = *(const vector_of_double_anywhere *)(u_now + first_lane + 8);
+                            vector_of_double u_now_2 = *(const vector_of_double_anywhere *)(u_now + first_lane + 16);
+                            vector_of_double u_now_3 = *(const vector_of_double_anywhere *)(u_now + first_lane + 24);
+                            vector_of_double u_now_4 = *(const vector_of_double_anywhere *)(u_now + first_lane + 32);
+                            vector_of_double u_now_5 = *(const vector_of_double_anywhere *)(u_now + first_lane + 40);
+                            vector_of_double u_now_6 = *(const vector_of_double_anywhere *)(u_now + first_lane + 48);
+                            vector_of_double u_now_7 = *(const vector_of_double_anywhere *)(u_now + first_lane + 56);
+                            vector_of_double u_now_8 = *(const vector_of_double_anywhere *)(u_now + first_lane + 64);
+                            vector_of_double u_1_ago_above = {0};
+                            u_1_ago_above[7] = u_1_ago[first_lane - 1];
+                            const vector_of_double u_1_ago_1_above_0 = LW_SHUFFLE(vector_of_places, u_1_ago_above,
+                                    u_1_ago_0, 7, 8, 9, 10, 11, 12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_1 = LW_SHUFFLE(vector_of_places, u_1_ago_0,
+                                    u_1_ago_1, 7, 8, 9, 10, 11, 12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_2 = LW_SHUFFLE(vector_of_places, u_1_ago_1,
+                                    u_1_ago_2, 7, 8, 9, 10, 11, 12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_3 = LW_SHUFFLE(vector_of_places, u_1_ago_2,
+                                    u_1_ago_3, 7, 8, 9, 10, 11, 12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_4 = LW_SHUFFLE(vector_of_places, u_1_ago_3,
+                                    u_1_ago_4, 7, 8, 9, 10, 11, 12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_5 = LW_SHUFFLE(vector_of_places, u_1_ago_4,
+                                    u_1_ago_5, 7, 8, 9, 10, 11, 12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_6 = LW_SHUFFLE(vector_of_places, u_1_ago_5,
+                                    u_1_ago_6, 7, 8, 9, 10, 11, 12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_7 = LW_SHUFFLE(vector_of_places, u_1_ago_6,
+                                    u_1_ago_7, 7, 8, 9, 10, 11, 12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_8 = LW_SHUFFLE(vector_of_places, u_1_ago_7,
+                                    u_1_ago_8, 7, 8, 9, 10, 11, 12, 13, 14);
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_0,
+                                        (const double *)&u_1_ago_0, u_1_later + first_lane, (double *)&u_now_0, lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_1,
+                                        (const double *)&u_1_ago_1, u_1_later + first_lane + 8, (double *)&u_now_1,
+                                        lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_2,
+                                        (const double *)&u_1_ago_2, u_1_later + first_lane + 16, (double *)&u_now_2,
+                                        lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_3,
+                                        (const double *)&u_1_ago_3, u_1_later + first_lane + 24, (double *)&u_now_3,
+                                        lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_4,
+                                        (const double *)&u_1_ago_4, u_1_later + first_lane + 32, (double *)&u_now_4,
+                                        lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_5,
+                                        (const double *)&u_1_ago_5, u_1_later + first_lane + 40, (double *)&u_now_5,
+                                        lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_6,
+                                        (const double *)&u_1_ago_6, u_1_later + first_lane + 48, (double *)&u_now_6,
+                                        lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_7,
+                                        (const double *)&u_1_ago_7, u_1_later + first_lane + 56, (double *)&u_now_7,
+                                        lane);
+                            }
+                            vector_of_double u_new_8 = u_now_8;
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_8,
+                                        (const double *)&u_1_ago_8, u_1_later + first_lane + 64, (double *)&u_new_8,
+                                        lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                u_now_8[lane] = (int64_t)(lane + 64) < beyond - first_lane ? u_new_8[lane]
+                                        : u_now_8[lane];
+                            }
+                            *(vector_of_double_anywhere *)(u_now + first_lane) = u_now_0;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 8) = u_now_1;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 16) = u_now_2;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 24) = u_now_3;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 32) = u_now_4;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 40) = u_now_5;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 48) = u_now_6;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 56) = u_now_7;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 64) = u_now_8;
+                            u_1_ago_0 = u_now_0;
+                            u_1_ago_1 = u_now_1;
+                            u_1_ago_2 = u_now_2;
+                            u_1_ago_3 = u_now_3;
+                            u_1_ago_4 = u_now_4;
+                            u_1_ago_5 = u_now_5;
+                            u_1_ago_6 = u_now_6;
+                            u_1_ago_7 = u_now_7;
+                            u_1_ago_8 = u_now_8;
+                            __asm__ volatile("" ::: "memory");
+                        }
+                        until[sweep] = beyond;
+                    }
                     if (full) {
                         for (; step < end; ++step) {
-                            const double *const u_1_ago = u_steps + ((step - 2) & 15) * 104 + 16;
-                            double *const u_now = u_steps + ((step - 1) & 15) * 104 + 16;
-                            const double *const u_1_later = u_steps + (step & 15) * 104 + 16;
+                            const double *const u_1_ago = u_steps + ((step - 2) & u_mask) * 104 + 16;
+                            double *const u_now = u_steps + ((step - 1) & u_mask) * 104 + 16;
+                            const double *const u_1_later = u_steps + (step & u_mask) * 104 + 16;
                             vector_of_double u_now_0 = *(const vector_of_double_anywhere *)(u_now + first_lane);
                             vector_of_double u_now_1 = *(const vector_of_double_anywhere *)(u_now + first_lane + 8);
                             vector_of_double u_now_2 = *(const vector_of_double_anywhere *)(u_now + first_lane + 16);
@@ -200,24 +350,193 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             u_1_ago_5 = u_now_5;
                             u_1_ago_6 = u_now_6;
                             u_1_ago_7 = u_now_7;
-                            if (beyond > first_lane + 64) {
+                            __asm__ volatile("" ::: "memory");
+                        }
+                        until[sweep] = beyond;
+                    }
+                    if (beyond <= first_lane + 32 || row_from[sweep][first_lane + 32 + 16] + first_lane + 32 >= end) {
+                        for (; step < end; ++step) {
+                            while (until[sweep] < beyond && row_from[sweep][until[sweep] + 16] + until[sweep]
+                                    <= step) ++until[sweep];
+                            while (from[sweep] < until[sweep] && row_until[sweep][from[sweep] + 16] + from[sweep]
+                                    <= step) ++from[sweep];
+                            const double *const u_1_ago = u_steps + ((step - 2) & u_mask) * 104 + 16;
+                            double *const u_now = u_steps + ((step - 1) & u_mask) * 104 + 16;
+                            const double *const u_1_later = u_steps + (step & u_mask) * 104 + 16;
+                            const int64_t low = (int64_t)(from[sweep] - first_lane), high = (int64_t)(until[sweep]
+                                    - first_lane);
+                            vector_of_double u_now_0 = *(const vector_of_double_anywhere *)(u_now + first_lane);
+                            vector_of_double u_now_1 = *(const vector_of_double_anywhere *)(u_now + first_lane + 8);
+                            vector_of_double u_now_2 = *(const vector_of_double_anywhere *)(u_now + first_lane + 16);
+                            vector_of_double u_now_3 = *(const vector_of_double_anywhere *)(u_now + first_lane + 24);
+                            vector_of_double u_1_ago_above = {0};
+                            u_1_ago_above[7] = u_1_ago[first_lane - 1];
+                            const vector_of_double u_1_ago_1_above_0 = LW_SHUFFLE(vector_of_places, u_1_ago_above,
+                                    u_1_ago_0, 7, 8, 9, 10, 11, 12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_1 = LW_SHUFFLE(vector_of_places, u_1_ago_0,
+                                    u_1_ago_1, 7, 8, 9, 10, 11, 12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_2 = LW_SHUFFLE(vector_of_places, u_1_ago_1,
+                                    u_1_ago_2, 7, 8, 9, 10, 11, 12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_3 = LW_SHUFFLE(vector_of_places, u_1_ago_2,
+                                    u_1_ago_3, 7, 8, 9, 10, 11, 12, 13, 14);
+                            vector_of_double u_new_0 = u_now_0;
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_0,
+                                        (const double *)&u_1_ago_0, u_1_later + first_lane, (double *)&u_new_0, lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                u_now_0[lane] = (low <= (int64_t)(lane)) & ((int64_t)(lane) < high) ? u_new_0[lane]
+                                        : u_now_0[lane];
+                            }
+                            vector_of_double u_new_1 = u_now_1;
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_1,
+                                        (const double *)&u_1_ago_1, u_1_later + first_lane + 8, (double *)&u_new_1,
+                                        lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                u_now_1[lane] = (low <= (int64_t)(lane + 8)) & ((int64_t)(lane + 8) < high)
+                                        ? u_new_1[lane] : u_now_1[lane];
+                            }
+                            vector_of_double u_new_2 = u_now_2;
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_2,
+                                        (const double *)&u_1_ago_2, u_1_later + first_lane + 16, (double *)&u_new_2,
+                                        lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                u_now_2[lane] = (low <= (int64_t)(lane + 16)) & ((int64_t)(lane + 16) < high)
+                                        ? u_new_2[lane] : u_now_2[lane];
+                            }
+                            vector_of_double u_new_3 = u_now_3;
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_3,
+                                        (const double *)&u_1_ago_3, u_1_later + first_lane + 24, (double *)&u_new_3,
+                                        lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                u_now_3[lane] = (low <= (int64_t)(lane + 24)) & ((int64_t)(lane + 24) < high)
+                                        ? u_new_3[lane] : u_now_3[lane];
+                            }
+                            *(vector_of_double_anywhere *)(u_now + first_lane) = u_now_0;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 8) = u_now_1;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 16) = u_now_2;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 24) = u_now_3;
+                            u_1_ago_0 = u_now_0;
+                            u_1_ago_1 = u_now_1;
+                            u_1_ago_2 = u_now_2;
+                            u_1_ago_3 = u_now_3;
+                            __asm__ volatile("" ::: "memory");
+                        }
+                    }
+                    if (beyond > first_lane + 32 && row_until[sweep][first_lane + 32 + 15] + first_lane + 32 - 1
+                            <= step) {
+                        for (; step < end; ++step) {
+                            while (until[sweep] < beyond && row_from[sweep][until[sweep] + 16] + until[sweep]
+                                    <= step) ++until[sweep];
+                            while (from[sweep] < until[sweep] && row_until[sweep][from[sweep] + 16] + from[sweep]
+                                    <= step) ++from[sweep];
+                            const double *const u_1_ago = u_steps + ((step - 2) & u_mask) * 104 + 16;
+                            double *const u_now = u_steps + ((step - 1) & u_mask) * 104 + 16;
+                            const double *const u_1_later = u_steps + (step & u_mask) * 104 + 16;
+                            const int64_t low = (int64_t)(from[sweep] - first_lane), high = (int64_t)(until[sweep]
+                                    - first_lane);
+                            vector_of_double u_now_4 = *(const vector_of_double_anywhere *)(u_now + first_lane + 32);
+                            vector_of_double u_now_5 = *(const vector_of_double_anywhere *)(u_now + first_lane + 40);
+                            vector_of_double u_now_6 = *(const vector_of_double_anywhere *)(u_now + first_lane + 48);
+                            vector_of_double u_now_7 = *(const vector_of_double_anywhere *)(u_now + first_lane + 56);
+                            vector_of_double u_1_ago_above = {0};
+                            u_1_ago_above[7] = u_1_ago[first_lane + 31];
+                            const vector_of_double u_1_ago_1_above_4 = LW_SHUFFLE(vector_of_places, u_1_ago_above,
+                                    u_1_ago_4, 7, 8, 9, 10, 11, 12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_5 = LW_SHUFFLE(vector_of_places, u_1_ago_4,
+                                    u_1_ago_5, 7, 8, 9, 10, 11, 12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_6 = LW_SHUFFLE(vector_of_places, u_1_ago_5,
+                                    u_1_ago_6, 7, 8, 9, 10, 11, 12, 13, 14);
+                            const vector_of_double u_1_ago_1_above_7 = LW_SHUFFLE(vector_of_places, u_1_ago_6,
+                                    u_1_ago_7, 7, 8, 9, 10, 11, 12, 13, 14);
+                            vector_of_double u_new_4 = u_now_4;
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_4,
+                                        (const double *)&u_1_ago_4, u_1_later + first_lane + 32, (double *)&u_new_4,
+                                        lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                u_now_4[lane] = (low <= (int64_t)(lane + 32)) & ((int64_t)(lane + 32) < high)
+                                        ? u_new_4[lane] : u_now_4[lane];
+                            }
+                            vector_of_double u_new_5 = u_now_5;
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_5,
+                                        (const double *)&u_1_ago_5, u_1_later + first_lane + 40, (double *)&u_new_5,
+                                        lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                u_now_5[lane] = (low <= (int64_t)(lane + 40)) & ((int64_t)(lane + 40) < high)
+                                        ? u_new_5[lane] : u_now_5[lane];
+                            }
+                            vector_of_double u_new_6 = u_now_6;
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_6,
+                                        (const double *)&u_1_ago_6, u_1_later + first_lane + 48, (double *)&u_new_6,
+                                        lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                u_now_6[lane] = (low <= (int64_t)(lane + 48)) & ((int64_t)(lane + 48) < high)
+                                        ? u_new_6[lane] : u_now_6[lane];
+                            }
+                            vector_of_double u_new_7 = u_now_7;
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_7,
+                                        (const double *)&u_1_ago_7, u_1_later + first_lane + 56, (double *)&u_new_7,
+                                        lane);
+                            }
+                            #pragma omp simd
+                            for (int64_t lane = 0; lane < 8; ++lane) {
+                                u_now_7[lane] = (low <= (int64_t)(lane + 56)) & ((int64_t)(lane + 56) < high)
+                                        ? u_new_7[lane] : u_now_7[lane];
+                            }
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 32) = u_now_4;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 40) = u_now_5;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 48) = u_now_6;
+                            *(vector_of_double_anywhere *)(u_now + first_lane + 56) = u_now_7;
+                            u_1_ago_4 = u_now_4;
+                            u_1_ago_5 = u_now_5;
+                            u_1_ago_6 = u_now_6;
+                            u_1_ago_7 = u_now_7;
+                            if (until[sweep] > first_lane + 64) {
                                 #pragma GCC ivdep
-                                for (int64_t lane = first_lane + 64; lane < beyond; ++lane) {
+                                for (int64_t lane = lw_max_i64(from[sweep], first_lane + 64); lane
+                                        < until[sweep]; ++lane) {
                                     gauss_seidel_point(u_1_ago, u_now, u_1_later, lane);
                                 }
                             }
                             __asm__ volatile("" ::: "memory");
                         }
-                        until[sweep] = beyond;
                     }
                     for (; step < end; ++step) {
                         while (until[sweep] < beyond && row_from[sweep][until[sweep] + 16] + until[sweep]
                                 <= step) ++until[sweep];
                         while (from[sweep] < until[sweep] && row_until[sweep][from[sweep] + 16] + from[sweep]
                                 <= step) ++from[sweep];
-                        const double *const u_1_ago = u_steps + ((step - 2) & 15) * 104 + 16;
-                        double *const u_now = u_steps + ((step - 1) & 15) * 104 + 16;
-                        const double *const u_1_later = u_steps + (step & 15) * 104 + 16;
+                        const double *const u_1_ago = u_steps + ((step - 2) & u_mask) * 104 + 16;
+                        double *const u_now = u_steps + ((step - 1) & u_mask) * 104 + 16;
+                        const double *const u_1_later = u_steps + (step & u_mask) * 104 + 16;
                         const int64_t low = (int64_t)(from[sweep] - first_lane), high = (int64_t)(until[sweep]
                                 - first_lane);
                         vector_of_double u_now_0 = *(const vector_of_double_anywhere *)(u_now + first_lane);
@@ -246,116 +565,93 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                                 8, 9, 10, 11, 12, 13, 14);
                         const vector_of_double u_1_ago_1_above_7 = LW_SHUFFLE(vector_of_places, u_1_ago_6, u_1_ago_7, 7,
                                 8, 9, 10, 11, 12, 13, 14);
-                        if (low < 8 && 0 < high) {
-                            vector_of_double u_new_0 = u_now_0;
-                            #pragma omp simd
-                            for (int64_t lane = 0; lane < 8; ++lane) {
-                                gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_0,
-                                        (const double *)&u_1_ago_0, u_1_later + first_lane, (double *)&u_new_0, lane);
-                            }
-                            #pragma omp simd
-                            for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_0[lane] = (low <= (int64_t)(lane)) & ((int64_t)(lane) < high) ? u_new_0[lane]
-                                        : u_now_0[lane];
-                            }
+                        vector_of_double u_new_0 = u_now_0;
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 8; ++lane) {
+                            gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_0, (const double *)&u_1_ago_0,
+                                    u_1_later + first_lane, (double *)&u_new_0, lane);
                         }
-                        if (low < 16 && 8 < high) {
-                            vector_of_double u_new_1 = u_now_1;
-                            #pragma omp simd
-                            for (int64_t lane = 0; lane < 8; ++lane) {
-                                gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_1,
-                                        (const double *)&u_1_ago_1, u_1_later + first_lane + 8, (double *)&u_new_1,
-                                        lane);
-                            }
-                            #pragma omp simd
-                            for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_1[lane] = (low <= (int64_t)(lane + 8)) & ((int64_t)(lane + 8) < high)
-                                        ? u_new_1[lane] : u_now_1[lane];
-                            }
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 8; ++lane) {
+                            u_now_0[lane] = (low <= (int64_t)(lane)) & ((int64_t)(lane) < high) ? u_new_0[lane]
+                                    : u_now_0[lane];
                         }
-                        if (low < 24 && 16 < high) {
-                            vector_of_double u_new_2 = u_now_2;
-                            #pragma omp simd
-                            for (int64_t lane = 0; lane < 8; ++lane) {
-                                gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_2,
-                                        (const double *)&u_1_ago_2, u_1_later + first_lane + 16, (double *)&u_new_2,
-                                        lane);
-                            }
-                            #pragma omp simd
-                            for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_2[lane] = (low <= (int64_t)(lane + 16)) & ((int64_t)(lane + 16) < high)
-                                        ? u_new_2[lane] : u_now_2[lane];
-                            }
+                        vector_of_double u_new_1 = u_now_1;
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 8; ++lane) {
+                            gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_1, (const double *)&u_1_ago_1,
+                                    u_1_later + first_lane + 8, (double *)&u_new_1, lane);
                         }
-                        if (low < 32 && 24 < high) {
-                            vector_of_double u_new_3 = u_now_3;
-                            #pragma omp simd
-                            for (int64_t lane = 0; lane < 8; ++lane) {
-                                gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_3,
-                                        (const double *)&u_1_ago_3, u_1_later + first_lane + 24, (double *)&u_new_3,
-                                        lane);
-                            }
-                            #pragma omp simd
-                            for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_3[lane] = (low <= (int64_t)(lane + 24)) & ((int64_t)(lane + 24) < high)
-                                        ? u_new_3[lane] : u_now_3[lane];
-                            }
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 8; ++lane) {
+                            u_now_1[lane] = (low <= (int64_t)(lane + 8)) & ((int64_t)(lane + 8) < high) ? u_new_1[lane]
+                                    : u_now_1[lane];
                         }
-                        if (low < 40 && 32 < high) {
-                            vector_of_double u_new_4 = u_now_4;
-                            #pragma omp simd
-                            for (int64_t lane = 0; lane < 8; ++lane) {
-                                gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_4,
-                                        (const double *)&u_1_ago_4, u_1_later + first_lane + 32, (double *)&u_new_4,
-                                        lane);
-                            }
-                            #pragma omp simd
-                            for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_4[lane] = (low <= (int64_t)(lane + 32)) & ((int64_t)(lane + 32) < high)
-                                        ? u_new_4[lane] : u_now_4[lane];
-                            }
+                        vector_of_double u_new_2 = u_now_2;
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 8; ++lane) {
+                            gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_2, (const double *)&u_1_ago_2,
+                                    u_1_later + first_lane + 16, (double *)&u_new_2, lane);
                         }
-                        if (low < 48 && 40 < high) {
-                            vector_of_double u_new_5 = u_now_5;
-                            #pragma omp simd
-                            for (int64_t lane = 0; lane < 8; ++lane) {
-                                gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_5,
-                                        (const double *)&u_1_ago_5, u_1_later + first_lane + 40, (double *)&u_new_5,
-                                        lane);
-                            }
-                            #pragma omp simd
-                            for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_5[lane] = (low <= (int64_t)(lane + 40)) & ((int64_t)(lane + 40) < high)
-                                        ? u_new_5[lane] : u_now_5[lane];
-                            }
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 8; ++lane) {
+                            u_now_2[lane] = (low <= (int64_t)(lane + 16)) & ((int64_t)(lane + 16) < high)
+                                    ? u_new_2[lane] : u_now_2[lane];
                         }
-                        if (low < 56 && 48 < high) {
-                            vector_of_double u_new_6 = u_now_6;
-                            #pragma omp simd
-                            for (int64_t lane = 0; lane < 8; ++lane) {
-                                gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_6,
-                                        (const double *)&u_1_ago_6, u_1_later + first_lane + 48, (double *)&u_new_6,
-                                        lane);
-                            }
-                            #pragma omp simd
-                            for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_6[lane] = (low <= (int64_t)(lane + 48)) & ((int64_t)(lane + 48) < high)
-                                        ? u_new_6[lane] : u_now_6[lane];
-                            }
+                        vector_of_double u_new_3 = u_now_3;
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 8; ++lane) {
+                            gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_3, (const double *)&u_1_ago_3,
+                                    u_1_later + first_lane + 24, (double *)&u_new_3, lane);
                         }
-                        if (low < 64 && 56 < high) {
-                            vector_of_double u_new_7 = u_now_7;
-                            #pragma omp simd
-                            for (int64_t lane = 0; lane < 8; ++lane) {
-                                gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_7,
-                                        (const double *)&u_1_ago_7, u_1_later + first_lane + 56, (double *)&u_new_7,
-                                        lane);
-                            }
-                            #pragma omp simd
-                            for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_7[lane] = (low <= (int64_t)(lane + 56)) & ((int64_t)(lane + 56) < high)
-                                        ? u_new_7[lane] : u_now_7[lane];
-                            }
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 8; ++lane) {
+                            u_now_3[lane] = (low <= (int64_t)(lane + 24)) & ((int64_t)(lane + 24) < high)
+                                    ? u_new_3[lane] : u_now_3[lane];
+                        }
+                        vector_of_double u_new_4 = u_now_4;
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 8; ++lane) {
+                            gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_4, (const double *)&u_1_ago_4,
+                                    u_1_later + first_lane + 32, (double *)&u_new_4, lane);
+                        }
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 8; ++lane) {
+                            u_now_4[lane] = (low <= (int64_t)(lane + 32)) & ((int64_t)(lane + 32) < high)
+                                    ? u_new_4[lane] : u_now_4[lane];
+                        }
+                        vector_of_double u_new_5 = u_now_5;
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 8; ++lane) {
+                            gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_5, (const double *)&u_1_ago_5,
+                                    u_1_later + first_lane + 40, (double *)&u_new_5, lane);
+                        }
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 8; ++lane) {
+                            u_now_5[lane] = (low <= (int64_t)(lane + 40)) & ((int64_t)(lane + 40) < high)
+                                    ? u_new_5[lane] : u_now_5[lane];
+                        }
+                        vector_of_double u_new_6 = u_now_6;
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 8; ++lane) {
+                            gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_6, (const double *)&u_1_ago_6,
+                                    u_1_later + first_lane + 48, (double *)&u_new_6, lane);
+                        }
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 8; ++lane) {
+                            u_now_6[lane] = (low <= (int64_t)(lane + 48)) & ((int64_t)(lane + 48) < high)
+                                    ? u_new_6[lane] : u_now_6[lane];
+                        }
+                        vector_of_double u_new_7 = u_now_7;
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 8; ++lane) {
+                            gauss_seidel_point_in_vector((const double *)&u_1_ago_1_above_7, (const double *)&u_1_ago_7,
+                                    u_1_later + first_lane + 56, (double *)&u_new_7, lane);
+                        }
+                        #pragma omp simd
+                        for (int64_t lane = 0; lane < 8; ++lane) {
+                            u_now_7[lane] = (low <= (int64_t)(lane + 56)) & ((int64_t)(lane + 56) < high)
+                                    ? u_new_7[lane] : u_now_7[lane];
                         }
                         *(vector_of_double_anywhere *)(u_now + first_lane) = u_now_0;
                         *(vector_of_double_anywhere *)(u_now + first_lane + 8) = u_now_1;
@@ -387,9 +683,9 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             <= step) ++until[sweep];
                     while (from[sweep] < until[sweep] && row_until[sweep][from[sweep] + 16] + from[sweep]
                             <= step) ++from[sweep];
-                    const double *const u_1_ago = u_steps + ((step - 2) & 15) * 104 + 16;
-                    double *const u_now = u_steps + ((step - 1) & 15) * 104 + 16;
-                    const double *const u_1_later = u_steps + (step & 15) * 104 + 16;
+                    const double *const u_1_ago = u_steps + ((step - 2) & u_mask) * 104 + 16;
+                    double *const u_now = u_steps + ((step - 1) & u_mask) * 104 + 16;
+                    const double *const u_1_later = u_steps + (step & u_mask) * 104 + 16;
                     #pragma GCC ivdep
                     for (int64_t lane = from[sweep]; lane < until[sweep]; ++lane) {
                         gauss_seidel_point(u_1_ago, u_now, u_1_later, lane);
@@ -397,12 +693,12 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                     __asm__ volatile("" ::: "memory");
                 }
             }
-            lw_copy_steps_8(u_steps + ((group - 8) & 15) * 104 + 16, u_first, u_s0, 1, group - 7, above, lanes,
-                    &u_own_rows, true, false);
+            lw_copy_steps_8(u_steps + ((group - u_behind) & u_mask) * 104 + 16, u_first, u_s0, 1, group - u_behind + 1,
+                    above, lanes, &u_own_rows, true, false);
         }
-        for (int64_t left = group; left - 7 < last; left += 8)
-            lw_copy_steps_8(u_steps + ((left - 8) & 15) * 104 + 16, u_first, u_s0, 1, left - 7, above, lanes,
-                    &u_own_rows, true, false);
+        for (int64_t left = group; left - u_behind + 1 < last; left += 8)
+            lw_copy_steps_8(u_steps + ((left - u_behind) & u_mask) * 104 + 16, u_first, u_s0, 1, left - u_behind + 1,
+                    above, lanes, &u_own_rows, true, false);
     }
 }
 

@@ -56,13 +56,20 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     double u_idle[104];
     double *const f_steps = lw_new_steps(kept, sizeof(double));
     lw_rows f_rows;
+    int64_t row_from[8][104], row_until[8][104];
+    int64_t known_lanes = 0, known_above = 1; /* of the block whose rows are known */
+    LW_SET_LATER(row_from);
+    LW_SET_LATER(row_until);
+    LW_SET_LATER(u_rows);
+    LW_SET_LATER(u_own_rows);
+    LW_SET_LATER(f_rows);
     const int64_t j_end = box->hi[2];
     for (int64_t block = box->lo[2]; block < j_end; block += 64) {
         const int64_t lanes = lw_min_i64(64, j_end - block);
         /* The lanes that each sweep leaves to the block below, and those that the block above has left. */
         const int64_t below = block + 64 >= j_end ? tile->moves.hi[2] : 1;
         const int64_t above = -(block == box->lo[2] ? tile->moves.lo[2] : 1) * (sweeps - 1);
-        int64_t begin, row_from[7][104], row_until[7][104];
+        int64_t begin;
         double *u_first;
         double *f_first;
         {
@@ -72,26 +79,30 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
             const int64_t k = begin;
             u_first = (double *)&u[i * u_s0 + j * u_s1 + k];
             f_first = (double *)&f[i * f_s0 + j * f_s1 + k];
-            for (int64_t sweep = 0; sweep < sweeps; ++sweep) {
-                const lw_box moved = lw_moved(box, &tile->moves, sweep);
-                for (int64_t lane = above; lane < lanes; ++lane) {
-                    row_from[sweep][lane + 16] = moved.lo[3] - begin;
-                    row_until[sweep][lane + 16] = moved.hi[3] - begin;
+            if (lanes != known_lanes || above != known_above) {
+                known_lanes = lanes;
+                known_above = above;
+                for (int64_t sweep = 0; sweep < sweeps; ++sweep) {
+                    const lw_box moved = lw_moved(box, &tile->moves, sweep);
+                    for (int64_t lane = above; lane < lanes; ++lane) {
+                        row_from[sweep][lane + 16] = moved.lo[3] - begin;
+                        row_until[sweep][lane + 16] = moved.hi[3] - begin;
+                    }
                 }
+                lw_no_rows(&u_rows);
+                lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, 0);
+                lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, -1, 0);
+                lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, -1);
+                lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, 1, 0);
+                lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, 1);
+                lw_make_squares_8(&u_rows);
+                lw_no_rows(&u_own_rows);
+                lw_add_rows(&u_own_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, 0);
+                lw_make_squares_8(&u_own_rows);
+                lw_no_rows(&f_rows);
+                lw_add_rows(&f_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, 0);
+                lw_make_squares_8(&f_rows);
             }
-            lw_no_rows(&u_rows);
-            lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, 0);
-            lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, -1, 0);
-            lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, -1);
-            lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, 1, 0);
-            lw_add_rows(&u_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, 1);
-            lw_make_squares_8(&u_rows);
-            lw_no_rows(&u_own_rows);
-            lw_add_rows(&u_own_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, 0);
-            lw_make_squares_8(&u_own_rows);
-            lw_no_rows(&f_rows);
-            lw_add_rows(&f_rows, row_from[sweeps - 1], row_until[0], above, lanes, 0, 0);
-            lw_make_squares_8(&f_rows);
         }
         int64_t group = -lw_whole_groups(lw_max_i64(0, tile->moves.lo[1] * pitch + 1 - delay) * (sweeps - 1));
         for (int64_t left = -lw_whole_groups(2 * pitch + earlier * pitch + (sweeps - 1)); left < group; left += 8)

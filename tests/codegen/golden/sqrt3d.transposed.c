@@ -37,10 +37,17 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
         lw_rows a_rows;
         float a_steps_2[16 * 104] __attribute__((aligned(64)));
         lw_rows a_rows_2, a_own_rows;
+        int64_t row_from[104], row_until[104];
+        int64_t known_lanes = 0; /* of the block whose rows are known */
+        LW_SET_LATER(row_from);
+        LW_SET_LATER(row_until);
+        LW_SET_LATER(a_rows);
+        LW_SET_LATER(a_rows_2);
+        LW_SET_LATER(a_own_rows);
         const int64_t j_end = box->hi[1];
         for (int64_t block = box->lo[1]; block < j_end; block += 64) {
             const int64_t lanes = lw_min_i64(64, j_end - block);
-            int64_t begin, row_from[104], row_until[104];
+            int64_t begin;
             float *a_first;
             float *a_first_2;
             {
@@ -49,21 +56,24 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                 const int64_t k = begin;
                 a_first = (float *)&a[(i - 1) * a_s0 + j * a_s1 + k];
                 a_first_2 = (float *)&a[i * a_s0 + j * a_s1 + k];
-                for (int64_t lane = 0; lane < lanes; ++lane) {
-                    row_from[lane + 16] = box->lo[2] - begin;
-                    row_until[lane + 16] = box->hi[2] - begin;
+                if (lanes != known_lanes) {
+                    known_lanes = lanes;
+                    for (int64_t lane = 0; lane < lanes; ++lane) {
+                        row_from[lane + 16] = box->lo[2] - begin;
+                        row_until[lane + 16] = box->hi[2] - begin;
+                    }
+                    lw_no_rows(&a_rows);
+                    lw_add_rows(&a_rows, row_from, row_until, 0, lanes, 0, 0);
+                    lw_make_squares_4(&a_rows);
+                    lw_no_rows(&a_rows_2);
+                    lw_add_rows(&a_rows_2, row_from, row_until, 0, lanes, -1, 0);
+                    lw_add_rows(&a_rows_2, row_from, row_until, 0, lanes, 0, -1);
+                    lw_add_rows(&a_rows_2, row_from, row_until, 0, lanes, 0, 0);
+                    lw_make_squares_4(&a_rows_2);
+                    lw_no_rows(&a_own_rows);
+                    lw_add_rows(&a_own_rows, row_from, row_until, 0, lanes, 0, 0);
+                    lw_make_squares_4(&a_own_rows);
                 }
-                lw_no_rows(&a_rows);
-                lw_add_rows(&a_rows, row_from, row_until, 0, lanes, 0, 0);
-                lw_make_squares_4(&a_rows);
-                lw_no_rows(&a_rows_2);
-                lw_add_rows(&a_rows_2, row_from, row_until, 0, lanes, -1, 0);
-                lw_add_rows(&a_rows_2, row_from, row_until, 0, lanes, 0, -1);
-                lw_add_rows(&a_rows_2, row_from, row_until, 0, lanes, 0, 0);
-                lw_make_squares_4(&a_rows_2);
-                lw_no_rows(&a_own_rows);
-                lw_add_rows(&a_own_rows, row_from, row_until, 0, lanes, 0, 0);
-                lw_make_squares_4(&a_own_rows);
             }
             lw_copy_steps_4(a_steps_2 + (-8 & 15) * 104 + 16, a_first_2, a_s1, 1, -8, -1, lanes, &a_rows_2, false,
                     true);

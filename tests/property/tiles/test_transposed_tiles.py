@@ -457,6 +457,23 @@ def test_bits_of_the_plain_loop(name: str) -> None:
     search(lambda data: check(data, name), wanted(4), first_seed())
 
 
+@pytest.mark.parametrize("name", ["gauss_seidel", "wide_halo", "nine_points", "aligned"])
+def test_rows_around_whole_and_half_blocks(name: str) -> None:
+    """As lanes come in and run out only half of a block's vectors are computed, and at the last rows one more."""
+    nest = NESTS[name][0]
+    shapes = ((34, 70, 3), (66, 67, 8), (67, 140, 7), (99, 66, 5), (130, 200, 9), (130, 96, 16), (137, 90, 20))
+    for rows, columns, sweeps in shapes:
+        expected, found = (arguments_of(name, (rows, columns), sweeps, 0, True) for _ in range(2))
+        with np.errstate(all="ignore"):
+            nest.python(**expected)
+        bound, skew = nest.bind(found), find_skew(nest.loops, nest.dependences)
+        forms = legal_forms(skewed_nest(bound, skew), skewed_dependences(nest.dependences, skew))
+        form = next(form for form in forms if form.transposed)
+        with vectors_of(64):
+            run(nest, found, plan=in_form(nest.using(tile=None).plan(**found), bound, form))
+        check_arrays(found, expected)
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="flags of x86-64")
 @pytest.mark.parametrize(
     "flags", [("-mno-avx512f",), ("-mno-avx",), ("-D__has_builtin(x)=0",)], ids=["AVX2", "SSE", "no vectors"]

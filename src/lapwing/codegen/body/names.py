@@ -107,3 +107,5 @@ class PairNames:
     low: str = "low"
     high: str = "high"
     until: str = "stops"
+    known: str = "known_lanes"
+    known_above: str = "known_above"
