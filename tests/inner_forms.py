@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 import lapwing as lw
-from lapwing.codegen import transposed_loops
+from lapwing.codegen.lanes import points
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.planner.inner import joined_sweeps
 from lapwing.planner.plan import Plan
@@ -36,7 +36,7 @@ def in_any_form(plan: Plan, bound: BoundNest, nest: lw.Nest) -> Plan:
 def vectors_of(width: int) -> Iterator[None]:
     """Whatever the processor has, vectors of so many bytes; none of no bytes."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(transposed_loops, "vector_bytes", lambda: width)
+        patched.setattr(points, "vector_bytes", lambda: width)
         tile_library.cache_clear()
         yield
     tile_library.cache_clear()

@@ -68,6 +68,8 @@ lapwing.overlap.dataflow
 lapwing.tiling
 lapwing.roofline
 lapwing.codegen.body
+lapwing.codegen.rows
+lapwing.codegen.lanes
 lapwing.codegen
 lapwing.overlap.analysis.memory
 lapwing.overlap.emission

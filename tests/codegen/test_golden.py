@@ -15,8 +15,9 @@ import pytest
 from limits import scaled
 
 import lapwing as lw
-from lapwing.codegen import tile, transposed_loops
+from lapwing.codegen import tile
 from lapwing.codegen.compilation.toolchain import Compiler
+from lapwing.codegen.lanes import points
 from lapwing.codegen.plain import plain_source
 from lapwing.codegen.tile import tile_source
 from lapwing.planner.choose import make_plan
@@ -247,7 +248,7 @@ FILES: dict[str, Callable[[], str]] = {
 def test_generated_c_is_the_golden_file(
     name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transposed_loops, "vector_bytes", lambda: 64)
+    monkeypatch.setattr(points, "vector_bytes", lambda: 64)
     text, path = FILES[name](), GOLDEN / name
     if request.config.getoption("--refresh-golden"):
         path.write_text(text, encoding="utf-8")

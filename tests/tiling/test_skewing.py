@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from lapwing.codegen.bounds import tile_bounds
+from lapwing.codegen.rows.bounds import tile_bounds
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import ArrayType, BoundNest
 from lapwing.loopnest.dependences import Dependence, inside_sweep

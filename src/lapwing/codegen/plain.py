@@ -7,7 +7,7 @@ code can be held against the Python function on a corner of the very same arrays
 from __future__ import annotations
 
 from lapwing.codegen.body.text import indented
-from lapwing.codegen.module import ModuleWriter
+from lapwing.codegen.rows.module import ModuleWriter
 from lapwing.loopnest.binding.bound_nest import BoundNest
 
 

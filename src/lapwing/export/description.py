@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from lapwing.codegen.module import accumulator_offsets, accumulator_words
+from lapwing.codegen.rows.module import accumulator_offsets, accumulator_words
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.scalars import scalar_words

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lapwing.codegen.module import accumulator_offsets, accumulator_words
+from lapwing.codegen.rows.module import accumulator_offsets, accumulator_words
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import ArrayType, BoundNest
 from lapwing.loopnest.binding.scalars import scalar_words

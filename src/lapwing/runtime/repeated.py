@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lapwing.codegen.module import accumulator_words
+from lapwing.codegen.rows.module import accumulator_words
 from lapwing.errors import RunError
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.memo import Memo

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lapwing.codegen.module import EXACT_WORDS, accumulator_offsets, accumulator_words
+from lapwing.codegen.rows.module import EXACT_WORDS, accumulator_offsets, accumulator_words
 from lapwing.errors import RunError
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest

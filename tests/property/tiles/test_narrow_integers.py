@@ -22,7 +22,7 @@ from searching import search
 
 import lapwing as lw
 from lapwing.api.calls.run import run
-from lapwing.codegen import transposed_loops
+from lapwing.codegen.lanes import points
 from lapwing.codegen.tile import tile_source
 from lapwing.runtime.execute import tile_library
 from lapwing.tiling.faces import faces_of
@@ -138,7 +138,7 @@ def check(data: st.DataObject) -> None:
     form = next(form for form in legal_forms(bound, nest.dependences) if form.transposed)
     plan = in_form(nest.using(tile=tile).plan(**found), bound, form)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(transposed_loops, "vector_bytes", lambda: width)
+        patched.setattr(points, "vector_bytes", lambda: width)
         tile_library.cache_clear()
         if raises:
             with pytest.raises(lw.RunError):

@@ -20,7 +20,7 @@ from searching import search
 
 import lapwing as lw
 from lapwing.api.calls.run import run
-from lapwing.codegen import transposed_loops
+from lapwing.codegen.lanes import points
 from lapwing.codegen.tile import tile_source
 from lapwing.loopnest.skew import find_skew
 from lapwing.runtime.execute import tile_library
@@ -136,7 +136,7 @@ def compare(
     form = which([form for form in forms if form.transposed])
     plan = in_form(nest.using(tile=tile).plan(**found), bound, form)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(transposed_loops, "vector_bytes", lambda: width)
+        patched.setattr(points, "vector_bytes", lambda: width)
         tile_library.cache_clear()
         outcome = run(nest, found, plan=plan)
     tile_library.cache_clear()
@@ -188,7 +188,7 @@ def source_of(nest: lw.Nest, dtype: str) -> str:
     tiled = skewed_nest(bound, skew)
     forms = legal_forms(tiled, skewed_dependences(nest.dependences, skew))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(transposed_loops, "vector_bytes", lambda: 64)
+        patched.setattr(points, "vector_bytes", lambda: 64)
         return tile_source(tiled, faces_of(tiled), next(form for form in forms if form.transposed))
 
 

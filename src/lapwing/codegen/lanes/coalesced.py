@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from lapwing.codegen.body.expression import C_TYPES
 from lapwing.codegen.body.names import Names, PairNames
 from lapwing.codegen.body.text import Lines, mentions, plus
-from lapwing.codegen.lane_rows import When
-from lapwing.codegen.transposed import Buffers
-from lapwing.codegen.transposed_loops import Indices, TransposedTileWriter, times
-from lapwing.codegen.vectors import Mask, VectorSteps
+from lapwing.codegen.lanes.blocks import Indices, times
+from lapwing.codegen.lanes.buffers import Buffers
+from lapwing.codegen.lanes.lane_rows import When
+from lapwing.codegen.lanes.transposed import TransposedTileWriter
+from lapwing.codegen.lanes.vectors import Mask, VectorSteps
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.faces import Face

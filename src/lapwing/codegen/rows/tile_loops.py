@@ -26,8 +26,8 @@ from lapwing.codegen.body.names import PairNames
 from lapwing.codegen.body.statements import IGNORED, IGNORED_TRAP, IN_ORDER, INDEPENDENT
 from lapwing.codegen.body.text import Lines, indented, mentions, wrapped
 from lapwing.codegen.body.wrapping import Wrapping, middle, wrapping
-from lapwing.codegen.faces import FaceWriter
-from lapwing.codegen.inspector import InspectorWriter
+from lapwing.codegen.rows.faces import FaceWriter
+from lapwing.codegen.rows.inspector import InspectorWriter
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.chains import shortened

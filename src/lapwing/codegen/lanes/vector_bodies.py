@@ -1,4 +1,4 @@
-"""Which loop bodies are computed in vectors (``codegen.vectors``): those that compute with elements of one size.
+"""Which loop bodies are computed in vectors (``codegen.lanes.vectors``): those that compute with elements of one size.
 
 Compilers take the size of vectors from the smallest elements in a loop. Narrower ones are widened when they are loaded; in bodies
 that compute with several sizes vectors would fall apart into halves and quarters.
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from lapwing.codegen.body.expression import C_TYPES, SUFFIXES, stripped
 from lapwing.codegen.body.names import Names
 from lapwing.codegen.body.narrowing import is_table, letter_of
-from lapwing.codegen.transposed import Buffers
+from lapwing.codegen.lanes.buffers import Buffers
 from lapwing.loopnest.binding import powers
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest

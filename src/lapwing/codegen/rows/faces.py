@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from lapwing.codegen.body.expression import C_TYPES
 from lapwing.codegen.body.text import Lines, element, indented, mentions, plus, wrapped
-from lapwing.codegen.loops import LoopWriter
+from lapwing.codegen.rows.loops import LoopWriter
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.faces import Face

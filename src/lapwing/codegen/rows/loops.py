@@ -7,8 +7,8 @@ from functools import cached_property
 
 from lapwing.affine.scanning import LoopBounds
 from lapwing.codegen.body.text import Lines, mentions
-from lapwing.codegen.bounds import tile_bounds
-from lapwing.codegen.module import ModuleWriter
+from lapwing.codegen.rows.bounds import tile_bounds
+from lapwing.codegen.rows.module import ModuleWriter
 
 
 class LoopWriter(ModuleWriter):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from lapwing.codegen.body.inspection import inspector
 from lapwing.codegen.body.loop_ends import mentions_index
 from lapwing.codegen.body.text import Lines, indented, mentions, wrapped
-from lapwing.codegen.loops import LoopWriter
+from lapwing.codegen.rows.loops import LoopWriter
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.invariants import raises_alike

@@ -1,5 +1,5 @@
-"""Rows of arrays that are no planes, as sequences are, for the lanes of vectors (``codegen.vectors``): laid side by side in C
-arrays, as wide as what is computed with them.
+"""Rows of arrays that are no planes, as sequences are, for the lanes of vectors (``codegen.lanes.vectors``): laid side by side in
+C arrays, as wide as what is computed with them.
 
 From lane to lane their elements follow one another, forwards or backwards. Either they stay with the lanes, and are copied once
 for a block of rows, or they move on by a lane in every step. Then they are copied for the steps of a group, or once for all
@@ -14,7 +14,7 @@ from enum import Enum, auto
 from lapwing.codegen.body.expression import C_TYPES
 from lapwing.codegen.body.names import Names, PairNames
 from lapwing.codegen.body.text import plus
-from lapwing.codegen.vector_bodies import WIDE, Move, Profile, is_row
+from lapwing.codegen.lanes.vector_bodies import WIDE, Move, Profile, is_row
 from lapwing.loopnest.binding import typed as t
 from lapwing.tiling.transposed import BUFFER_LANES, COPIED_STEPS, ITEMSIZES, MARGIN, TRANSPOSED_LANES
 

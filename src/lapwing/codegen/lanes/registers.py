@@ -1,0 +1,110 @@
+"""The vector registers that lanes are computed in, in C: what their types and variables are called, which elements have vectors
+of their own, and how they are loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lapwing.codegen.body.expression import C_TYPES
+from lapwing.codegen.body.names import Names, PairNames
+from lapwing.codegen.body.text import plus
+from lapwing.codegen.lanes.buffers import Buffers
+from lapwing.codegen.lanes.vector_bodies import WIDE
+from lapwing.tiling.transposed import ITEMSIZES, KEPT_STEPS, TRANSPOSED_LANES, Distance, Offset, distance
+
+
+class Registers:
+    """``count`` vectors of ``width`` lanes, for the elements of buffers."""
+
+    def __init__(self, buffers: Buffers, names: Names, c: PairNames, width: int, kind: str) -> None:
+        """kind: what the names of types begin with, where a module has other vectors, too."""
+        self.buffers, self.c, self._names, self.width, self._kind = buffers, c, names, width, kind
+        self.count = TRANSPOSED_LANES // width
+        self._written = [k for k, plane in enumerate(buffers.planes) if plane.written]
+        self._size = ITEMSIZES[buffers.planes[self._written[0]].dtype]
+
+    def _source(self, number: int, offset: Offset) -> tuple[str, int]:
+        """What an element is taken from, and how many lanes further down."""
+        when, across = distance(offset), offset[0]
+        at = self.buffers.at(number, when)
+        if across and (self._is_held(number, when) or self._is_widened(number)):
+            return self._names.get(
+                ("shifted", at, across), f"{at}_{abs(across)}_{'above' if across < 0 else 'below'}"
+            ), 0
+        return at, across
+
+    def _is_held(self, number: int, when: Distance) -> bool:
+        """Whether what was written at a step is in a register."""
+        return self.buffers.planes[number].written and when[0] == 0 and when[1] < 0
+
+    def _is_now(self, number: int, offset: Offset) -> bool:
+        return self.buffers.planes[number].written and offset == (0, 0, 0)
+
+    def _is_widened(self, number: int) -> bool:
+        return ITEMSIZES[self.buffers.planes[number].dtype] < self._size
+
+    def _now(self, number: int) -> str:
+        return self.buffers.at(number, (0, 0))
+
+    def _ago(self, number: int) -> list[int]:
+        """How many steps ago that was what is wanted of a plane's vectors."""
+        return sorted(-when[1] for when in self.buffers.times(number) if self._is_held(number, when))
+
+    def _kept(self, number: int) -> range:
+        """So many steps ago vectors were written that are kept."""
+        return range(1, 1 + min(KEPT_STEPS, max(self._ago(number), default=0)))
+
+    # -- types -----------------------------------------------------------------------------------------------------------
+
+    def _c_type(self, dtype: str) -> str:
+        """The type that elements are widened to."""
+        if ITEMSIZES[dtype] == self._size:
+            return C_TYPES[dtype]
+        return "double" if dtype == "float32" else C_TYPES[WIDE[self._size]]
+
+    @property
+    def lane_type(self) -> str:
+        """The type in which lanes are compared: of the size of elements, for which there are as many in a vector."""
+        return C_TYPES[WIDE[self._size]]
+
+    @property
+    def _order(self) -> str:
+        """The type of places in vectors."""
+        return self._names.get("vector of places", f"{self._kind}vector_of_places")
+
+    def _memory_type(self, dtype: str) -> str:
+        """The type of elements in memory; there are no vectors of bools."""
+        return "uint8_t" if dtype == "bool" else C_TYPES[dtype]
+
+    def _type(self, c_type: str, suffix: str = "") -> str:
+        return self._names.get(
+            ("vector of", c_type, suffix), f"{self._kind}vector_of_{c_type.removesuffix('_t')}{suffix}"
+        )
+
+    def _vector(self, dtype: str) -> str:
+        return self._type(self._c_type(dtype))
+
+    # -- variables -------------------------------------------------------------------------------------------------------
+
+    def _variable(self, name: str, k: int) -> str:
+        return self._names.get(("vector", name, k), f"{name}_{k}")
+
+    def _edge_name(self, then: str) -> str:
+        return self._names.get(("edge", then), f"{then}_above")
+
+    def _pointer(self, number: int, vectors: str, k: int, const: bool = True) -> str:
+        c_type = self._c_type(self.buffers.planes[number].dtype)
+        return f"({'const ' if const else ''}{c_type} *)&{self._variable(vectors, k)}"
+
+    def _loaded(self, number: int, name: str, pointer: str, vectors: range, const: str = "") -> Iterator[str]:
+        dtype = self.buffers.planes[number].dtype
+        for k in vectors:
+            yield f"{const}{self._vector(dtype)} {self._variable(name, k)} = {self._load(dtype, pointer, k)};"
+
+    def _load(self, dtype: str, pointer: str, k: int, across: int = 0) -> str:
+        return self._loaded_from(dtype, f"{pointer} + {plus(self.c.starts_at, k * self.width + across)}")
+
+    def _loaded_from(self, dtype: str, there: str) -> str:
+        anywhere = self._type(self._memory_type(dtype), "_anywhere")
+        text = f"*(const {anywhere} *)({there})"
+        return text if ITEMSIZES[dtype] == self._size else f"__builtin_convertvector({text}, {self._vector(dtype)})"
