@@ -98,7 +98,7 @@ def check_case(case: TimeLoopCase) -> None:
 
 
 def test_time_loops_are_the_plain_ones() -> None:
-    search(check_loop, wanted(40), first_seed())
+    search(check_loop, wanted(20), first_seed())
 
 
 @pytest.mark.long
