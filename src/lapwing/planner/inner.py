@@ -83,7 +83,7 @@ def choice_by_rule(
     lanes = usual_lanes(bound)
     wanted = lanes if cycles > LANES_CYCLES else 1
     form = next((form for form in of_order if form.lanes == wanted), plain)
-    rule = f"along {name} each point waits about {cycles} cycles for the one before it"
+    rule = f"along {name} each point waits about {cycles} cycle{'s' if cycles != 1 else ''} for the one before it"
     sides = block[-2:] if block else [high - low for low, high in bound.domain.box[-2:]]
     for transposed in of_order if is_alone and min(sides) >= SHORTEST_SIDE else ():
         if transposed.transposed and _stores_little(bound, transposed):

@@ -283,9 +283,10 @@ class Plan:
         return any(c < 0 and parts > 1 for vector in inside for c, parts in zip(vector, grid, strict=True))
 
     def _tiles_text(self) -> str:
+        steps = f"{self.steps} step{'s' if self.steps != 1 else ''}"
         if self.mapping is None:
-            return f"tiles of {self.tile} sweep{'s' if self.tile > 1 else ''}, {self.steps} steps"
-        return f"tiles of {self.tile}, {self.steps} steps a sweep"
+            return f"tiles of {self.tile} sweep{'s' if self.tile > 1 else ''}, {steps}"
+        return f"tiles of {self.tile}, {steps} a sweep"
 
     def _engine_text(self) -> str:
         if self.ranks == 1:
