@@ -288,6 +288,50 @@ def test_arrays_that_change_places_now_and_then(watch: Watch, steps: int) -> Non
     assert [[a is r for a in mine] for r in returned] == [[a is r for a in right] for r in expected]
 
 
+@lw.nest
+def waves(u, v, w, steps):
+    """Bounds that are those of arrays which change places."""
+    for t in range(steps):
+        for i in range(1, u.shape[0] - 1):
+            w[i] = 1.5 * v[i] - u[i] + 0.25 * (v[i - 1] + v[i + 1])
+        u, v, w = v, w, u
+    return v[1]
+
+
+@pytest.mark.parametrize("lengths", [(90, 90, 90), (60, 90, 90), (90, 90, 60), (90, 60, 90)])
+def test_ends_of_arrays_that_change_places(watch: Watch, lengths: tuple[int, int, int]) -> None:
+    mine, right = ([np.random.default_rng(n).random(n) for n in lengths] for _ in range(2))
+    try:
+        expected = waves.python(*right, 5)
+    except IndexError:
+        with pytest.raises((lw.RefusedError, RunError)):
+            waves(*mine, 5)
+        return
+    assert waves(*mine, 5) == expected
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(mine, right, strict=True))
+    assert watch.wholes == 1
+
+
+@lw.nest
+def edit_distance(first, second):
+    """Two rows that change places; the inner loop has the counter of the outer one."""
+    before = np.arange(second.shape[0] + 1)
+    row = np.zeros(second.shape[0] + 1, np.int64)
+    for i in range(first.shape[0]):
+        row[0] = i + 1
+        for j in range(second.shape[0]):
+            cost = 0 if first[i] == second[j] else 1
+            row[j + 1] = min(before[j + 1] + 1, row[j] + 1, before[j] + cost)
+        before, row = row, before
+    return before[second.shape[0]]
+
+
+def test_rows_that_change_places(watch: Watch) -> None:
+    first, second = (np.random.default_rng(n).integers(0, 4, n) for n in (40, 50))
+    assert edit_distance(first, second) == edit_distance.python(first, second)
+    assert watch.wholes == 1
+
+
 def test_copies_and_fills(watch: Watch) -> None:
     same(copied, 60, 4)
     assert watch.wholes == 1

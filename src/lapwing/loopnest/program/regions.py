@@ -133,6 +133,10 @@ class _Choice:
         except RefusedError as error:
             why = error.refusals  # they keep it from running at all
         if inner.regions:
+            # Arrays that change places, or are copied, may be all that keeps it from that.
+            tiled = any(not region.loops.is_sequential for region in inner.regions)
+            if tiled and (whole := self._whole(statement, inner, control, number)) is not None:
+                inner.wholes.append(whole)
             return inner
         most = _most_indices(statement)
         if most == 0:

@@ -54,13 +54,13 @@ def short_test(statement: ast.stmt, name: str, arrays: Sequence[str]) -> ast.exp
 
 
 def small_test(
-    regions: Sequence[ast.stmt], around: ast.stmt, known: frozenset[str], are_independent: bool
+    regions: Sequence[ast.stmt], changing: frozenset[str], known: frozenset[str], are_independent: bool
 ) -> ast.expr | None:
     """An expression of the driver's that is true where the regions in a loop compute for less long, on an average, than a call
-    takes; None where that is not known before the loop. known: the names that have a value there. are_independent: whether
-    no dependence joins iterations of their innermost loops, so that tiles have no better order for them."""
-    own = frozenset(bound_names([around]))
-    costs = [_of_loop(region, own) if isinstance(region, ast.For) else None for region in regions]
+    takes; None where that is not known before the loop. changing: the names that the loop makes something else; known: those that
+    have a value before it. are_independent: whether no dependence joins iterations of their innermost loops, so that tiles have
+    no better order for them."""
+    costs = [_of_loop(region, changing) if isinstance(region, ast.For) else None for region in regions]
     total: ast.expr | None = None
     for cost in costs:
         if cost is None:

@@ -16,6 +16,7 @@ from lapwing.errors import RefusedError
 from lapwing.loopnest.frontend.parser import parse
 from lapwing.loopnest.inlining.inliner import meaning
 from lapwing.loopnest.normalisation.names import all_names
+from lapwing.loopnest.program.names import bound_names
 from lapwing.loopnest.program.outlining import Outlined, Rewritten, outline
 from lapwing.loopnest.program.short_loops import small_test
 from lapwing.loopnest.program.surroundings import Around, Control
@@ -65,14 +66,16 @@ def whole_of(
     """A loop with these regions as one of that name; None where it cannot be compiled, or not known how long regions take.
     independent: those of their innermost loops of which no dependence joins iterations. sums: of the regions, by line and column,
     those that they add terms to: of floats they are exact and rounded once behind each, as if it were called."""
-    test = small_test(regions, statement, around.assigned_before(statement).surely, len(independent) == len(regions))
-    if test is None:
-        return None
     taken = {*around.locals, *all_names(around.source.tree)}
     try:
         elements = with_element_loops(statement, taken, partial(meaning, around.source.function), around.locals)
         exchanged = with_orders(elements.loop, taken)
     except NotRewrittenError:
+        return None
+    changing = frozenset(bound_names([statement])) - set(exchanged.names)  # arrays that change places are of one size
+    known, are_independent = around.assigned_before(statement).surely, len(independent) == len(regions)
+    test = small_test(regions, changing, known, are_independent)
+    if test is None:
         return None
     live = around.live_after(statement)
     if live & (elements.copies.keys() | exchanged.left_out) or elements.copies.keys() & set(exchanged.names):
