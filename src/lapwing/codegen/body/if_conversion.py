@@ -41,21 +41,17 @@ def without_branches(bound: BoundNest, body: t.TypedBody) -> t.TypedBody:
     return replace(body, statements=tuple(statements))
 
 
-def for_lanes(bound: BoundNest, exists: Exists) -> t.TypedBody:
-    """The body of a nest without branches for the lanes of a step, if none has to stay; else as it is.
+def for_lanes(bound: BoundNest, exists: Exists) -> tuple[t.TypedBody, str | None]:
+    """The body of a nest without branches for the lanes of a step, if none has to stay; else as it is, and why one has to.
 
     exists: which elements have a place of their own in every iteration, beside those that are in their arrays anyway.
     """
     body, is_there = bound.body, _known(bound, bound.body, exists)
     statements, reason = _converted_all(body, is_there)
     if reason is not None:
-        return body
-    return replace(body, statements=tuple(t.with_values(s, lambda value: _freed(value, is_there)) for s in statements))
-
-
-def reason_against(bound: BoundNest, exists: Exists) -> str | None:
-    """Why ``for_lanes`` leaves branches; None where it does not."""
-    return _converted_all(bound.body, _known(bound, bound.body, exists))[1]
+        return body, reason
+    freed = (t.with_values(s, lambda value: _freed(value, is_there)) for s in statements)
+    return replace(body, statements=tuple(freed)), None
 
 
 def _known(bound: BoundNest, body: t.TypedBody, exists: Exists = lambda _: False) -> Exists:

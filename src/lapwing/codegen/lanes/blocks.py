@@ -30,7 +30,8 @@ class BlockWriter(TileWriter):
         planes = planes_of(bound, form.order, form.coalesced)
         assert planes is not None, "the form is not legal"
         # What lies in a buffer exists whatever conditions say.
-        super().__init__(replace(bound, body=for_lanes(bound, planes.places.__contains__)), faces, form)
+        body, _ = for_lanes(bound, planes.places.__contains__)
+        super().__init__(replace(bound, body=body), faces, form)
         planes = planes_of(self.bound, form.order, form.coalesced)
         assert planes is not None
         self.buffers = self.make_buffers(planes)

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from lapwing.codegen.body.expression import C_TYPES, stripped
 from lapwing.codegen.body.if_conversion import for_lanes
-from lapwing.codegen.body.if_conversion import reason_against as reason_against_branches
 from lapwing.codegen.body.names import PairNames
 from lapwing.codegen.body.text import Lines, plus
 from lapwing.codegen.lanes.blocks import BlockWriter, Indices
@@ -45,10 +44,11 @@ class PointWriter(BlockWriter):
     def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
         super().__init__(bound, faces, form)
         self.extrema = Extrema(self, self.pair_names())
-        kept, in_vectors = self._kept_by_lanes(), self._bound_in_vectors()
+        kept = self._kept_by_lanes()
+        in_vectors, reason_for_branches = self._bound_in_vectors()
         c, same = self.pair_names(), self.is_same_in_blocks
         profiles = profiles_of(in_vectors, self._move, same) if self.kind else ()
-        self.reason_against_vectors = reason_against_branches(self.bound, self._exists) or reason_against_vectors(
+        self.reason_against_vectors = reason_for_branches or reason_against_vectors(
             in_vectors, self.buffers, vector_bytes(), self._move, kept, profiles
         )
         self.vectors: VectorSteps | None = None
@@ -64,11 +64,12 @@ class PointWriter(BlockWriter):
         """Whether vectors find an element whatever conditions say. Rows that are in no buffer are laid side by side for them."""
         return load in self.buffers.places or is_row(self._move(load))
 
-    def _bound_in_vectors(self) -> BoundNest:
-        """The nest with the loop body of vectors."""
+    def _bound_in_vectors(self) -> tuple[BoundNest, str | None]:
+        """The nest with the loop body of vectors, and why that has branches, if it has."""
         innermost = self.nest.space_loops[self.form.order[-1]]
-        body = of_one_size(for_lanes(self.bound, self._exists), computed_size(self.buffers))
-        return replace(self.bound, body=shortened(body, innermost.name, innermost.step))
+        without_branches, reason = for_lanes(self.bound, self._exists)
+        body = of_one_size(without_branches, computed_size(self.buffers))
+        return replace(self.bound, body=shortened(body, innermost.name, innermost.step)), reason
 
     def _kept_by_lanes(self) -> list[Accumulator]:
         """What every lane brings together by itself."""
