@@ -414,6 +414,14 @@ def test_functions_that_become_others_are_looked_at_again(tmp_path: Path) -> Non
     compare(module.f, arguments_of("two nests"))
 
 
+def test_rows_that_may_be_the_same_one(tmp_path: Path) -> None:
+    """In any order: a call like the one before it is soon made, and rows that were two may be one in the next."""
+    lines = ["for j in range(1, u.shape[1]):", "    u[n, j] = u[n, j - 1] + 0.5 * u[1, j] + u[-n, j]"]
+    nest = load(program(COPY, *lines), tmp_path / "their.py").f
+    for n in (3, 3, 3, 1, 1, 1, 2, 0, -1, -5, 5):
+        compare(nest, lambda n=n: (numbers(6, 7), numbers(6, 7, seed=1), n))
+
+
 def test_a_distributed_array_in_one_process(tmp_path: Path) -> None:
     nest = load(program(COPY, "u, v = v, u", SWEEP), tmp_path / "their.py").f
     given, expected = (numbers(6, 7), numbers(6, 7, seed=1)), (numbers(6, 7), numbers(6, 7, seed=1))

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import ast
 import copy
+import itertools
 import keyword
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lapwing.affine.affine import Affine
 from lapwing.loopnest.frontend.expressions import subscripts
 from lapwing.loopnest.normalisation.names import fresh_name
 from lapwing.loopnest.program.surroundings import Control
@@ -87,7 +89,9 @@ def _fixed_axes(name: str, uses: _Uses, own: set[str], control: Control) -> tupl
         return ()
     axes = [k for k in range(len(accesses[0])) if all(_is_fixed(elements[k], own) for elements in accesses)]
     if name in uses.written:
-        return tuple(axes) if len(axes) < len(accesses[0]) else ()
+        parts = {ast.unparse(_joined(part)): part for elements in accesses if (part := [elements[k] for k in axes])}
+        apart = all(_are_different(one, other) for one, other in itertools.combinations(parts.values(), 2))
+        return tuple(axes) if apart and len(axes) < len(accesses[0]) else ()
     return tuple(k for k in axes if any(_names(elements[k]) & control.changing for elements in accesses))
 
 
@@ -105,6 +109,47 @@ def _is_fixed(node: ast.expr, own: set[str]) -> bool:
         case ast.BinOp(left=left, op=ast.Mod() | ast.FloorDiv(), right=ast.Constant(value=divisor)):
             return _is_fixed(left, own) and type(divisor) is int and divisor > 0
     return False
+
+
+def _are_different(one: Sequence[ast.expr], other: Sequence[ast.expr]) -> bool:
+    """Whether parts of an array at these indices are known to have nothing in common where no index counts from the end."""
+    return any(_differ(*pair) for pair in zip(one, other, strict=True))
+
+
+def _differ(one: ast.expr, other: ast.expr) -> bool:
+    match one, other:
+        case (
+            ast.BinOp(left=left, op=ast.Mod(), right=ast.Constant(value=int() as divisor)),
+            ast.BinOp(left=right, op=ast.Mod(), right=ast.Constant(value=same)),
+        ) if divisor == same:
+            apart = _difference(left, right)
+            return apart is not None and apart % divisor != 0
+    return bool(_difference(one, other))
+
+
+def _difference(one: ast.expr, other: ast.expr) -> int | None:
+    """By how much an index is larger than another; None where that is not the same for all values of names."""
+    try:
+        apart = _affine(one) - _affine(other)
+    except ValueError:
+        return None
+    return None if apart.terms else apart.constant
+
+
+def _affine(node: ast.expr) -> Affine:
+    """Raises ValueError."""
+    match node:
+        case ast.Constant(value=int() as value):
+            return Affine(value)
+        case ast.Name(id=name):
+            return Affine.of(name)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_affine(operand)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _affine(left) + _affine(right)
+        case ast.BinOp(left=left, op=ast.Sub(), right=right):
+            return _affine(left) - _affine(right)
+    raise ValueError
 
 
 class _Lifting(ast.NodeTransformer):
