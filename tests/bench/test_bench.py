@@ -224,7 +224,7 @@ def test_bandwidth(tmp_path: Path) -> None:
 def test_many_sweeps(tmp_path: Path) -> None:
     (case,) = quick("many_sweeps.py", tmp_path, "--nest", "gauss_seidel", "--sweeps", "9")["cases"]
     assert case["speedup"]["median"] > 0
-    assert all(run["joined"] == 5 and len(run["seconds"]) == 2 for run in case["runs"].values())
+    assert all(run["joined"] > 1 and len(run["seconds"]) == 2 for run in case["runs"].values())
 
 
 def lab_is_up() -> bool:
