@@ -40,7 +40,6 @@ from lapwing.store.manifest import (
     reached,
     read_manifest,
 )
-from lapwing.tiling.faces import Faces
 from lapwing.tiling.slabs import Slabs, slabs_of
 
 _WORK = ".lapwing"  # beside the chunks: generations that are being written
@@ -215,7 +214,7 @@ class WorkOnDisk:
         self._bound, self._plan, self._streaming = bound, plan, plan.streaming
         self._stored = {name: stored[name] for name in self._streaming.arrays}
         self._places = _places(bound, plan, stored)
-        self._faces = Faces(bound, plan.partition, plan.mapping, plan.tile, plan.buffers)
+        self._faces = plan.faces(bound)
         self.state = state
         self._task = task
         left = max(0, self._streaming.sweeps - state.sweeps)
