@@ -17,13 +17,15 @@ class Refusal:
     """One thing that is not accepted: the whole message about it, and where it stands.
 
     ``file`` and ``line`` are None where no line of a file is at fault, as with a grid that does not fit. ``tiled_only``: whether
-    it keeps loops from being cut into tiles, and not from being done in their own order on one rank.
+    it keeps loops from being cut into tiles, and not from being done in their own order on one rank. ``memory_is_shared``:
+    whether it is that arrays share memory.
     """
 
     text: str
     file: str | None = None
     line: int | None = None
     tiled_only: bool = False
+    memory_is_shared: bool = False
 
     def __str__(self) -> str:
         return self.text

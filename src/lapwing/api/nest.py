@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -53,6 +54,7 @@ class Nest(PlannedNest):
         self._told = False
         self._known: KnownArrays | None = None  # of a region that Python may run where that takes less time
         self.may_be_interpreted = False  # whether Python runs it where arguments keep it from being compiled
+        self.views_may_meet = False  # whether arrays that a region is passed may be one part of an array that it writes
         self.why_in_order: tuple[str, ...] = ()  # what keeps the loops of a sequential region from being cut into tiles
 
     def __repr__(self) -> str:
@@ -264,6 +266,12 @@ class Nest(PlannedNest):
             origin._of_lists[found.kinds] = region
         return region.like(self), {**arguments, **found.arrays}
 
+    def is_left_to_python(self, refused: RefusedError) -> bool:
+        """Whether Python runs the loops where they are refused for this."""
+        return self.may_be_interpreted or (
+            self.views_may_meet and all(refusal.memory_is_shared for refusal in refused.refusals)
+        )
+
     def interpreted(self, refused: RefusedError) -> Callable[..., Any]:
         """The loops as Python runs them, which is said once."""
         origin = self._origin
@@ -384,9 +392,10 @@ class Nest(PlannedNest):
         """
         origin = self._origin
         if not kwargs and (parsed := origin._parsed) is not None and parsed[1].hold:
-            found = origin._dispatcher.again(self, args)
-            if found is not None:
-                return parsed[0].nest.returned(found)
+            with contextlib.suppress(RefusedError):  # arrays that have come to share memory
+                found = origin._dispatcher.again(self, args)
+                if found is not None:
+                    return parsed[0].nest.returned(found)
         returned = self._called(args, kwargs)
         if (known := origin._known) is not None:
             known.note(args)
@@ -406,7 +415,7 @@ class Nest(PlannedNest):
             try:
                 return found(**arguments)
             except RefusedError as refused:
-                if self._origin.may_be_interpreted:
+                if self._origin.is_left_to_python(refused):
                     return self.interpreted(refused)(*args, **kwargs)
                 raise
         try:
@@ -414,7 +423,7 @@ class Nest(PlannedNest):
                 return self.for_any_integers()(*args, **kwargs)
             return parsed[0].nest.returned(origin._dispatcher(self, args, kwargs))
         except RefusedError as refused:
-            if self._origin.may_be_interpreted:
+            if self._origin.is_left_to_python(refused):
                 return self.interpreted(refused)(*args, **kwargs)
             return self.in_order_instead(refused)(*args, **kwargs)
 
@@ -457,7 +466,7 @@ def _region(region: Region) -> Nest:
     source = region.outlined.source
     found = Nest(source.function, source)
     found.why_in_order = tuple(map(str, region.why))
-    found.may_be_interpreted = region.is_small
+    found.may_be_interpreted, found.views_may_meet = region.is_small, region.outlined.may_meet
     if region.short is not None:
         found._known = KnownArrays(region.loops.parameters, region.loops.arrays, region.loops.written)
     return found

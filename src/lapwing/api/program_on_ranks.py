@@ -122,7 +122,7 @@ class _RegionCall:
             try:
                 return self._on_parts(*as_arrays)
             except RefusedError as refused:
-                if not self._region.may_be_interpreted:
+                if not self._region.is_left_to_python(refused):
                     raise
                 self._coherence.look(*values)
                 return self._region.interpreted(refused)(*values)
@@ -137,7 +137,7 @@ class _RegionCall:
         try:
             checked = region.checked(values)  # ranks only hold parts of arrays afterwards
         except RefusedError as refused:
-            if not region.may_be_interpreted:
+            if not region.is_left_to_python(refused):
                 raise
             self._coherence.look(*values)
             return region.interpreted(refused)(*values)

@@ -98,7 +98,7 @@ class WatchedCalls:
         try:
             region = region.for_arguments(arguments)
         except RefusedError as refused:
-            if not region.may_be_interpreted:
+            if not region.is_left_to_python(refused):
                 raise
             return self._timed(noted, region.interpreted(refused), arguments)
         if self._comm is None and not self._events:

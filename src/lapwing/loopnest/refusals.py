@@ -38,10 +38,12 @@ class Refusals:
         """Forget all but the first: what they are about is looked at again."""
         self._found = dict(list(self._found.items())[:count])
 
-    def note(self, line: int, found: str, advice: str, tiled_only: bool = False) -> None:
-        """Note a refusal: what was found, and what is expected or to be done; tiled_only: see Refusal."""
+    def note(
+        self, line: int, found: str, advice: str, tiled_only: bool = False, memory_is_shared: bool = False
+    ) -> None:
+        """Note a refusal: what was found, and what is expected or to be done; tiled_only, memory_is_shared: see Refusal."""
         text = f"{self.file}:{line}: {found}. {advice[0].upper()}{advice[1:].rstrip('.')}."
-        self._found.setdefault(Refusal(text, self.file, line, tiled_only))
+        self._found.setdefault(Refusal(text, self.file, line, tiled_only, memory_is_shared))
 
     def refuse(self, line: int, found: str, advice: str, tiled_only: bool = False) -> NoReturn:
         """Note a refusal and stop looking at what it is about."""

@@ -356,5 +356,5 @@ def check_aliases(bound: BoundNest, arguments: Mapping[str, Any]) -> None:
         (name, one), (other, values) = sorted(pair, key=lambda named: named[0] not in bound.nest.written)
         if name in bound.nest.written and share_memory(one, values):
             found = f"arrays {name} and {other} share memory, and {name} is written"
-            refusals.note(bound.nest.line, found, f"pass {other}.copy()")
+            refusals.note(bound.nest.line, found, f"pass {other}.copy()", memory_is_shared=True)
     refusals.raise_if_any()

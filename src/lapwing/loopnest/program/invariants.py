@@ -32,13 +32,15 @@ class Lifted:
     """A loop, and what was taken out of it: by the name it has there.
 
     rows: the indices of loops around it whose own values select parts of arrays that it writes, or only reduces, as row i of a
-    matrix; t % 2 selects one of two. looks_at: the arrays whose elements are taken out.
+    matrix; t % 2 selects one of two. looks_at: the arrays whose elements are taken out. may_meet: whether two parts of an array
+    that it writes may be the same one.
     """
 
     statement: ast.For | ast.While
     parameters: dict[str, ast.expr] = field(default_factory=dict)
     rows: set[str] = field(default_factory=set)
     looks_at: set[str] = field(default_factory=set)
+    may_meet: bool = False
 
 
 def lifted(statement: ast.For, own: set[str], control: Control, taken: set[str]) -> Lifted:
@@ -49,6 +51,7 @@ def lifted(statement: ast.For, own: set[str], control: Control, taken: set[str])
     uses.visit(found.statement)
     chosen = {name: axes for name in uses.accesses if (axes := _fixed_axes(name, uses, own, control))}
     lifting = _Lifting(found, chosen, uses.written, own, control, taken)
+    found.may_meet = any(_may_meet(uses.accesses[name], axes) for name, axes in chosen.items() if name in uses.written)
     found.statement = lifting.visit(found.statement)
     return found
 
@@ -89,9 +92,7 @@ def _fixed_axes(name: str, uses: _Uses, own: set[str], control: Control) -> tupl
         return ()
     axes = [k for k in range(len(accesses[0])) if all(_is_fixed(elements[k], own) for elements in accesses)]
     if name in uses.written:
-        parts = {ast.unparse(_joined(part)): part for elements in accesses if (part := [elements[k] for k in axes])}
-        apart = all(_are_different(one, other) for one, other in itertools.combinations(parts.values(), 2))
-        return tuple(axes) if apart and len(axes) < len(accesses[0]) else ()
+        return tuple(axes) if len(axes) < len(accesses[0]) else ()
     return tuple(k for k in axes if any(_names(elements[k]) & control.changing for elements in accesses))
 
 
@@ -111,12 +112,18 @@ def _is_fixed(node: ast.expr, own: set[str]) -> bool:
     return False
 
 
-def _are_different(one: Sequence[ast.expr], other: Sequence[ast.expr]) -> bool:
-    """Whether parts of an array at these indices are known to have nothing in common where no index counts from the end."""
-    return any(_differ(*pair) for pair in zip(one, other, strict=True))
+def _may_meet(accesses: Sequence[Sequence[ast.expr]], axes: Sequence[int]) -> bool:
+    """Whether parts of an array that have different indices along these axes may be the same one."""
+    parts = [[elements[k] for k in axes] for elements in accesses]
+    different = {ast.dump(_joined(part)): part for part in parts}
+    return any(
+        not any(_differ(*pair) for pair in zip(one, other, strict=True))
+        for one, other in itertools.combinations(different.values(), 2)
+    )
 
 
 def _differ(one: ast.expr, other: ast.expr) -> bool:
+    """Whether indices are known to be different ones; those that count from the end are not looked at."""
     match one, other:
         case (
             ast.BinOp(left=left, op=ast.Mod(), right=ast.Constant(value=int() as divisor)),

@@ -34,8 +34,8 @@ from lapwing.syntax_places import placed
 @dataclass(frozen=True)
 class Outlined:
     """A loop as a function. inputs: what the driver passes, an expression a parameter. outputs: the names that the call
-    assigns, in the order in which the function returns them. rows, looks_at: see invariants.Lifted. perhaps: variables that may
-    have no value before: the inputs are called ``value_of`` and ``is_set_of`` them. unset: those that may have none after it,
+    assigns, in the order in which the function returns them. rows, looks_at, may_meet: see invariants.Lifted. perhaps:
+    variables that may have no value before: the inputs are called ``value_of`` and ``is_set_of`` them. unset: those that may have none after it,
     for which the function returns ``...`` then."""
 
     source: FunctionSource
@@ -45,6 +45,7 @@ class Outlined:
     looks_at: frozenset[str]
     perhaps: tuple[str, ...] = ()
     unset: tuple[str, ...] = ()
+    may_meet: bool = False
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def outline(
     outlined = FunctionSource(function, source.file, source.first, source.lines, tree, sequential)
     inputs, rows, looks_at = tuple(parameters.values()), frozenset(loop.rows), frozenset(loop.looks_at)
     unset = tuple(n for n in outputs if sequential and n in left_as_before and n not in assigned.surely)
-    return Outlined(outlined, inputs, outputs, rows, looks_at, tuple(sorted(perhaps)), unset)
+    return Outlined(outlined, inputs, outputs, rows, looks_at, tuple(sorted(perhaps)), unset, loop.may_meet)
 
 
 def value_of(variable: str) -> str:
