@@ -35,8 +35,8 @@ from lapwing.syntax_places import placed
 class Outlined:
     """A loop as a function. inputs: what the driver passes, an expression a parameter. outputs: the names that the call
     assigns, in the order in which the function returns them. rows, looks_at, may_meet: see invariants.Lifted. perhaps:
-    variables that may have no value before: the inputs are called ``value_of`` and ``is_set_of`` them. unset: those that may have none after it,
-    for which the function returns ``...`` then."""
+    variables that may have no value before: the inputs are called ``value_of`` and ``is_set_of`` them. unset: those that may
+    have none after it, for which the function returns ``...`` then."""
 
     source: FunctionSource
     inputs: tuple[ast.expr, ...]
