@@ -12,6 +12,8 @@ import pytest
 from limits import scaled
 from randomness import first_seed
 
+from lapwing.runtime.binding import native
+
 END = pytest.StashKey[float]()  # after which no test begins; seconds since the epoch
 
 
@@ -57,6 +59,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def _no_command(monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that a test runs in this process does not make one of it for the tests after."""
     monkeypatch.setattr("lapwing.notices._in_command", False)
+
+
+@pytest.fixture
+def little_optimised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Generated code that runs for a moment is compiled in a third of the time. Random expressions, golden files and the long
+    tests have it compiled as for users."""
+    monkeypatch.setattr(native, "TILE_FLAGS", tuple("-O1" if f == "-O3" else f for f in native.TILE_FLAGS))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

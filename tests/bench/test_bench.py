@@ -114,6 +114,7 @@ def test_forms(tmp_path: Path) -> None:
     assert all(map(math.isfinite, numbers(document["kernels"])))
 
 
+@pytest.mark.long
 def test_alignment(tmp_path: Path) -> None:
     document = quick("alignment.py", tmp_path)
     assert [(case["nest"], case["size"]) for case in document["cases"]] == [

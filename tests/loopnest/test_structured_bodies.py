@@ -12,18 +12,14 @@ import pytest
 import lapwing as lw
 from lapwing.codegen.compilation.toolchain import find_c_compiler, find_cxx_compiler
 from lapwing.errors import BuildError
-from lapwing.runtime.binding import native
 
 
 @pytest.fixture(autouse=True)
-def _quickly_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is compiled here runs for a moment: compiling it well would take longer."""
+def _needs_compilers(little_optimised: None) -> None:
     try:
         find_c_compiler(), find_cxx_compiler()
     except BuildError as error:
         pytest.skip(str(error))
-    flags = tuple("-O0" if flag == "-O3" else flag for flag in native.TILE_FLAGS)
-    monkeypatch.setattr(native, "TILE_FLAGS", flags)
 
 
 CASES: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, ...]]]] = {}

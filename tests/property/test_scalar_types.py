@@ -27,7 +27,6 @@ from searching import search
 import lapwing as lw
 from lapwing.codegen.compilation.toolchain import find_c_compiler, find_cxx_compiler
 from lapwing.errors import BuildError
-from lapwing.runtime.binding import native
 
 FLOATS = ("float32", "float64")
 SIGNED = ("int8", "int16", "int32", "int64")
@@ -253,12 +252,6 @@ def in_order_of_the_seed(texts: Iterable[str]) -> list[str]:
     ordered = list(texts)
     random.Random(first_seed()).shuffle(ordered)
     return ordered
-
-
-@pytest.fixture
-def little_optimised(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Optimising nests of so many statements takes most of the time; random expressions and the long tests have it done."""
-    monkeypatch.setattr(native, "TILE_FLAGS", tuple("-O1" if f == "-O3" else f for f in native.TILE_FLAGS))
 
 
 @pytest.mark.usefixtures("little_optimised")

@@ -11,17 +11,11 @@ from refusal_cases import REFUSALS, load
 from refused import ALL
 from repairs import NO_FUNCTION, REPAIRS, key_of
 
-from lapwing.runtime.binding import native
-
 # A case for every repair: where several refusals have one way out, it is gone once.
 CASES = {key_of(case): case for case in ALL if case.name not in NO_FUNCTION}
 
 
-@pytest.fixture(autouse=True)
-def _quickly_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is compiled here runs for a moment: compiling it well would take longer."""
-    flags = tuple("-O0" if flag == "-O3" else flag for flag in native.TILE_FLAGS)
-    monkeypatch.setattr(native, "TILE_FLAGS", flags)
+pytestmark = pytest.mark.usefixtures("little_optimised")
 
 
 def test_every_repair_is_of_a_case() -> None:

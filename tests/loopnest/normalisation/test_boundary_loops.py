@@ -12,7 +12,6 @@ import pytest
 
 import lapwing as lw
 from lapwing.loopnest.normalisation.boundary_loops import with_boundary_loops
-from lapwing.runtime.binding import native
 
 NEST = """
         for i in range(1, n - 1):
@@ -101,8 +100,8 @@ def cavity(u, v, steps):
     return u
 
 
-def test_phases_of_one_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "TILE_FLAGS", tuple("-O0" if f == "-O3" else f for f in native.TILE_FLAGS))
+@pytest.mark.usefixtures("little_optimised")
+def test_phases_of_one_pipeline() -> None:
     nest, rng = lw.nest(cavity), np.random.default_rng(0)
     found = [rng.random((9, 11)), rng.random((9, 11)), 5]
     right = copy.deepcopy(found)

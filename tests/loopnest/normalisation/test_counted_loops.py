@@ -19,14 +19,8 @@ import pytest
 import lapwing as lw
 from lapwing.loopnest.normalisation.counted_loops import counted
 from lapwing.loopnest.source import FunctionSource
-from lapwing.runtime.binding import native
 
-
-@pytest.fixture(autouse=True)
-def _quickly_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is compiled here runs for a moment: compiling it well would take longer."""
-    flags = tuple("-O0" if flag == "-O3" else flag for flag in native.TILE_FLAGS)
-    monkeypatch.setattr(native, "TILE_FLAGS", flags)
+pytestmark = pytest.mark.usefixtures("little_optimised")
 
 
 CASES: list[Callable[..., Any]] = []

@@ -21,20 +21,17 @@ from searching import search
 import lapwing as lw
 from lapwing.codegen.compilation.toolchain import find_c_compiler, find_cxx_compiler
 from lapwing.errors import BuildError
-from lapwing.runtime.binding import native
 
 RAISED = (ArithmeticError, ValueError, IndexError, UnboundLocalError, RuntimeWarning)
 OF_ITS_OWN = ("2**50", "2**53", "does not fit")  # limits that Lapwing has and Python has not
 
 
 @pytest.fixture(autouse=True)
-def _quickly_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+def _needs_compilers(little_optimised: None) -> None:
     try:
         find_c_compiler(), find_cxx_compiler()
     except BuildError as error:
         pytest.skip(str(error))
-    flags = tuple("-O1" if flag == "-O3" else flag for flag in native.TILE_FLAGS)
-    monkeypatch.setattr(native, "TILE_FLAGS", flags)
 
 
 def region_of(function: Any) -> lw.Nest:

@@ -24,20 +24,17 @@ import lapwing as lw
 from lapwing.codegen.compilation.toolchain import find_c_compiler, find_cxx_compiler
 from lapwing.errors import BuildError
 from lapwing.loopnest.program import short_loops
-from lapwing.runtime.binding import native
 from lapwing.runtime.rounding import nearest
 
 HEAD = "import numpy as np\n\n\n"
 
 
 @pytest.fixture(autouse=True)
-def _quickly_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+def _needs_compilers(little_optimised: None) -> None:
     try:
         find_c_compiler(), find_cxx_compiler()
     except BuildError as error:
         pytest.skip(str(error))
-    flags = tuple("-O1" if flag == "-O3" else flag for flag in native.TILE_FLAGS)
-    monkeypatch.setattr(native, "TILE_FLAGS", flags)
 
 
 @pytest.fixture(autouse=True)

@@ -69,7 +69,7 @@ def check(data: st.DataObject) -> None:
 
 @pytest.mark.timeout(900)
 def test_bits_of_the_plain_loop() -> None:
-    search(check, wanted(25), first_seed())
+    search(check, wanted(12), first_seed())
 
 
 @pytest.mark.long

@@ -129,6 +129,7 @@ def check(data: st.DataObject) -> None:
     assert next(iter(outcome.results.values())) == count
 
 
+@pytest.mark.usefixtures("little_optimised")
 @pytest.mark.timeout(900)
 def test_bits_of_the_plain_loop() -> None:
     search(check, wanted(6), first_seed())

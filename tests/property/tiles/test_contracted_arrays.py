@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from everyday import everyday
 from hypothesis import strategies as st
 from inner_forms import in_form
 from limits import scaled
@@ -162,8 +163,9 @@ def search_in(directory: Path, examples: int) -> None:
     assert not complete or count["contracted"] >= examples // 6, count
 
 
+@pytest.mark.usefixtures("little_optimised")
 def test_what_is_read_is_that_of_the_plain_loop(tmp_path: Path) -> None:
-    search_in(tmp_path, wanted(20))
+    search_in(tmp_path, wanted(8))
 
 
 @pytest.mark.long
@@ -261,7 +263,7 @@ def on_ranks() -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", everyday([2, 3], [2]))
 def test_on_ranks(ranks: int) -> None:
     try:
         mpiexec = str(find_mpi().mpiexec)

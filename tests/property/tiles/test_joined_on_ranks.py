@@ -175,6 +175,7 @@ def threads() -> None:
         pytest.skip(str(error))
 
 
+@pytest.mark.usefixtures("little_optimised")
 @pytest.mark.parametrize("name", NESTS)
 def test_bits_of_the_plain_loop(name: str) -> None:
     search(lambda data: check(data, name), wanted(6), first_seed())

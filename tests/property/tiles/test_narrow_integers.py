@@ -152,6 +152,7 @@ def check(data: st.DataObject) -> None:
     assert right is None or list(outcome.results.values()) == [right]
 
 
+@pytest.mark.usefixtures("little_optimised")
 def test_bits_of_the_plain_loop() -> None:
     search(check, wanted(4), first_seed())
 

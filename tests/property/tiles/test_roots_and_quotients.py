@@ -162,6 +162,7 @@ def check(data: st.DataObject, name: str) -> None:
     )
 
 
+@pytest.mark.usefixtures("little_optimised")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("nest", [relaxed, largest, in_space], ids=lambda nest: nest.__name__)
 def test_small_dividends(nest: lw.Nest, dtype: str) -> None:
@@ -169,6 +170,7 @@ def test_small_dividends(nest: lw.Nest, dtype: str) -> None:
     compare(nest, (shape, 7.0, 2, dtype, "small", 1), 32, None, lambda forms: forms[-1])
 
 
+@pytest.mark.usefixtures("little_optimised")
 @pytest.mark.parametrize("name", NESTS)
 def test_bits_of_the_divider(name: str) -> None:
     search(lambda data: check(data, name), wanted(2), first_seed())

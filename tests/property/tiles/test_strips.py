@@ -157,7 +157,7 @@ def numbers(random: np.random.Generator, count: int) -> np.ndarray:
 
 
 def test_random_bodies() -> None:
-    search(check_body, wanted(40), first_seed())
+    search(check_body, wanted(16), first_seed())
 
 
 @pytest.mark.long

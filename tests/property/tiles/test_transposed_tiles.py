@@ -452,11 +452,13 @@ def check(data: st.DataObject, name: str) -> None:
     assert right is None or list(outcome.results.values()) == list(right if isinstance(right, tuple) else (right,))
 
 
+@pytest.mark.usefixtures("little_optimised")
 @pytest.mark.parametrize("name", NESTS)
 def test_bits_of_the_plain_loop(name: str) -> None:
     search(lambda data: check(data, name), wanted(4), first_seed())
 
 
+@pytest.mark.usefixtures("little_optimised")
 @pytest.mark.parametrize("name", ["gauss_seidel", "wide_halo", "nine_points", "aligned"])
 def test_rows_around_whole_and_half_blocks(name: str) -> None:
     """As lanes come in and run out only half of a block's vectors are computed, and at the last rows one more."""
@@ -474,6 +476,7 @@ def test_rows_around_whole_and_half_blocks(name: str) -> None:
         check_arrays(found, expected)
 
 
+@pytest.mark.usefixtures("little_optimised")
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="flags of x86-64")
 @pytest.mark.parametrize(
     "flags", [("-mno-avx512f",), ("-mno-avx",), ("-D__has_builtin(x)=0",)], ids=["AVX2", "SSE", "no vectors"]
