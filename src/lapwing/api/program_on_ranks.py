@@ -159,7 +159,7 @@ def _agreed(nest: PlannedNest, arguments: Mapping[str, Any], comm: Any) -> tuple
     ways_out = ways_out_of(nest)
     holders = agree_on(call, ways_out, comm)
     check_same_elements(call, copies, holders, ways_out, comm)
-    missing = comm.allreduce(int(any(value is None for value in arguments.values())))
+    missing = communicator.on_any_rank(any(value is None for value in arguments.values()), comm)
     if not missing:
         return dict(arguments), frozenset(name for name, value in arguments.items() if is_scratch(value))
     first = comm.Get_rank() == 0

@@ -11,7 +11,7 @@ from lapwing.runtime.arrays.segments import import_segment
 from lapwing.runtime.arrays.storage import LocalArray
 from lapwing.runtime.binding import native
 from lapwing.runtime.binding.program import RankProgram
-from lapwing.runtime.mpi.communicator import ranks_of_node
+from lapwing.runtime.mpi.communicator import on_any_rank, ranks_of_node
 
 
 @dataclass
@@ -51,8 +51,6 @@ def join_neighbours(
     orders: the arrays of every phase as its module numbers them. Collective. It is all or nothing: both ends of a channel must
     agree, and one array that cannot be mapped tells of a system on which none can.
     """
-    from mpi4py import MPI
-
     for channels, count in (
         (program.c.outgoing_channels, program.c.outgoing),
         (program.c.incoming_channels, program.c.incoming),
@@ -66,7 +64,7 @@ def join_neighbours(
     possible = all(e is not None for e in exported)
     if possible:
         possible = all(_import(neighbours, peer, exported[peer], orders) for peer in sorted(peers))
-    if not comm.allreduce(int(possible), op=MPI.MIN):
+    if on_any_rank(not possible, comm):
         return Neighbours({}, [])
     for k in range(program.c.outgoing):
         channel = program.c.outgoing_channels[k]

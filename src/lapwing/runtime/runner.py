@@ -20,7 +20,16 @@ from lapwing.runtime.arrays.storage import LocalArray
 from lapwing.runtime.binding import native
 from lapwing.runtime.binding.program import RankProgram
 from lapwing.runtime.mpi.arrival import LOST
-from lapwing.runtime.mpi.communicator import all_finished, allgather, clock_offset, finish_work, host, join, meet
+from lapwing.runtime.mpi.communicator import (
+    all_finished,
+    allgather,
+    clock_offset,
+    finish_work,
+    host,
+    join,
+    largest,
+    meet,
+)
 from lapwing.runtime.mpi.ending import abort, say_and_abort
 from lapwing.runtime.mpi.interrupt import ends_on_interrupt, noted_interrupts
 from lapwing.runtime.mpi.patience import patience_seconds
@@ -294,7 +303,7 @@ def carry_out(
     transfer, measuring = None, time.perf_counter()
     if measure.transfer:
         comm.Barrier()
-        transfer = comm.allreduce(or_abort(comm, lambda: runner.transfer_seconds(runtime, options)), op=_max())
+        transfer = largest(or_abort(comm, lambda: runner.transfer_seconds(runtime, options)), comm)
     traces = _with_events(trace, comm) if measure.events else [end.trace for end in ends]
     measuring = time.perf_counter() - measuring
     earlier = [] if runner.disk is None else runner.disk.earlier_words
@@ -401,9 +410,3 @@ def _by_name(times: native.Times) -> dict[str, float]:
         )
     }
     return {**found, **{name: times.activity[k] for k, name in enumerate(ACTIVITIES) if name not in UNDER_WAY}}
-
-
-def _max() -> Any:
-    from mpi4py import MPI
-
-    return MPI.MAX

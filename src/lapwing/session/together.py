@@ -61,7 +61,7 @@ class RunsTogether:
         names = [name for name in bound.nest.written if name not in bound.dead] if blocks else []
         views = {name: written_views(bound, plan, blocks[name], self._comm.Get_rank()) for name in names}
         known = self._firsts.get(plan.partition)
-        if known is not None and self._comm.allreduce(int(not _same(known[0], views))) == 0:
+        if known is not None and not communicator.on_any_rank(not _same(known[0], views), self._comm):
             return known[1]
         wholes: dict[str, Any] = on_first(self._comm, self._copies_of_sources) or {}
         for name in names:

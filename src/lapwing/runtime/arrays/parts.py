@@ -186,7 +186,7 @@ class Parts(SharedElements):
 
     def make_on_all_ranks(self) -> None:
         """Where some rank has made its part of the array, all do. Collective."""
-        if self._may_differ and self._comm.allreduce(int(self._initial is None)):
+        if self._may_differ and communicator.on_any_rank(self._initial is None, self._comm):
             communicator.agree(self._comm, self._make)
             self._may_differ = False
 
@@ -324,7 +324,7 @@ class Parts(SharedElements):
             local, same = self._local, before == layout
             # Collective: where one rank needs other memory, all take part.
             unfit = not same or not self._holds(boxes[rank]) or (exported and local.segment is None)
-            if self._comm.allreduce(int(unfit)):
+            if communicator.on_any_rank(unfit, self._comm):
                 wide = _hull(boxes[rank], local.box) if same and layout.shear is None else boxes[rank]
                 local = self._allocate(wide, exported, layout.shear)
             if (apart := _with_owned(layout, parts)) is None:

@@ -284,6 +284,24 @@ def allgather(value: Result, comm: Any, wait: Callable[[Callable[[], bool]], Non
     return [pickle.loads(part.data) for part in np.split(everything, sizes.cumsum()[:-1])]
 
 
+def largest(value: float, comm: Any) -> float:
+    """The largest of the ranks' numbers. Collective.
+
+    To reduce Python's objects mpi4py duplicates the communicator first, and holds the interpreter's lock meanwhile: threads on
+    communicators of their own would wait for each other for ever.
+    """
+    from mpi4py import MPI
+
+    found = np.array([value], np.float64)
+    comm.Allreduce(MPI.IN_PLACE, found, MPI.MAX)
+    return float(found[0])
+
+
+def on_any_rank(condition: bool, comm: Any) -> bool:
+    """Whether it holds on any of the ranks. Collective."""
+    return largest(condition, comm) > 0
+
+
 def all_rows(own: npt.NDArray[np.int64], comm: Any, is_at_work: bool) -> npt.NDArray[np.int64]:
     """The rows of all ranks, by rank, at the end of a run. Collective. is_at_work: False lets others have this rank's core."""
     rows = np.empty((comm.Get_size(), len(own)), np.int64)
