@@ -279,3 +279,18 @@ def _is_of_a_language(word: str) -> bool:
 def test_only_the_package_of_integer_sets_calls_isl() -> None:
     calling = {m for m, path in modules().items() if "import islpy" in path.read_text(encoding="utf-8")}
     assert {folder_of(module) for module in calling} == {"lapwing.affine"}
+
+
+REDUCES_OBJECTS = frozenset({"allreduce", "scan", "exscan"})  # of mpi4py: see runtime.mpi.communicator.largest
+
+
+def test_no_module_reduces_objects_over_ranks() -> None:
+    """Which methods a module calls of anything: ``comm.allreduce`` and the like wait with the interpreter locked."""
+    calls = {
+        (module, node.func.attr)
+        for module, path in modules().items()
+        if not module.startswith("lapwing.overlap")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    }
+    assert not {call for call in calls if call[1] in REDUCES_OBJECTS}
