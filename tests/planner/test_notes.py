@@ -49,6 +49,13 @@ def with_directions(d, trace, a, b):
 
 
 @lw.nest
+def rounded(d, weights):
+    for i in range(1, d.shape[0]):
+        for j in range(1, d.shape[1]):
+            d[i, j] = weights[j] * d[i - 1, j] + d[i, j - 1]
+
+
+@lw.nest
 def squared(d, a, b):
     for i in range(1, d.shape[0]):
         for j in range(1, d.shape[1]):
@@ -87,6 +94,7 @@ def arguments_of(nest: lw.Nest, dtype: str) -> dict[str, Any]:
         "trace": np.zeros((9, 8), np.int8),
         "a": np.ones(9, dtype),
         "b": np.ones(8, dtype),
+        "weights": np.ones(8),
     }
     return {name: made[name] for name in nest.loops.parameters}
 
@@ -96,10 +104,12 @@ def arguments_of(nest: lw.Nest, dtype: str) -> dict[str, Any]:
     [
         (transposing, "int64", None),
         (bordered, "int32", None),
+        (with_directions, "int64", None),
+        (with_directions, "float64", None),
         (
-            with_directions,
-            "int64",
-            "lanes in buffers are computed one by one: trace has elements of another size (int8)",
+            rounded,
+            "float32",
+            "lanes in buffers are computed one by one: weights has elements of another size (float64)",
         ),
         (squared, "float64", "lanes in buffers are computed one by one: there is a power"),
         (divided, "int64", "lanes in buffers are computed one by one: what is computed under a condition may raise"),

@@ -132,6 +132,14 @@ LW_SELECT(i16, int16_t)
 LW_SELECT(i8, int8_t)
 LW_SELECT(u8, uint8_t)
 LW_SELECT(b, bool)
+
+/* The same by a mask, so that no compiler makes one branch of several choices by a test. */
+#define LW_MASKED(suffix, type)                                                                                        \
+    LW_INLINE type lw_masked_##suffix(bool test, type then, type otherwise) {                                          \
+        return otherwise ^ ((then ^ otherwise) & -(type)test);                                                         \
+    }
+LW_MASKED(i64, int64_t)
+LW_MASKED(i32, int32_t)
 LW_SELECT(c128, double _Complex)
 LW_SELECT(c64, float _Complex)
 

@@ -180,6 +180,37 @@ typedef int64_t lw_integer_8 __attribute__((may_alias));
 #define LW_SHUFFLE(order, a, b, ...) __builtin_shuffle(a, b, (order){__VA_ARGS__})
 #endif
 
+/* A square of eight rows of eight bytes, each `next` bytes after the one before it, transposed: its rows are to be
+ * `to_next` bytes apart. Pairs of rows are interleaved, then pairs of pairs. */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+LW_INLINE void lw_transpose_bytes(const uint8_t *rows, int64_t next, uint8_t *to, int64_t to_next) {
+    typedef uint8_t part __attribute__((vector_size(8), aligned(1), may_alias));
+    typedef uint8_t bytes __attribute__((vector_size(16)));
+    typedef uint16_t pairs __attribute__((vector_size(16)));
+    typedef uint32_t fours __attribute__((vector_size(16)));
+    pairs a[4];
+    for (int k = 0; k < 4; ++k) {
+        const part one = *(const part *)(rows + 2 * k * next), other = *(const part *)(rows + (2 * k + 1) * next);
+        a[k] = (pairs)__builtin_shufflevector(one, other, 0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+    }
+    for (int half = 0; half < 2; ++half) {
+        fours b[2];
+        for (int k = 0; k < 2; ++k)
+            b[k] = half == 0 ? (fours)__builtin_shufflevector(a[2 * k], a[2 * k + 1], 0, 8, 1, 9, 2, 10, 3, 11)
+                             : (fours)__builtin_shufflevector(a[2 * k], a[2 * k + 1], 4, 12, 5, 13, 6, 14, 7, 15);
+        const bytes low = (bytes)__builtin_shufflevector(b[0], b[1], 0, 4, 1, 5);
+        const bytes high = (bytes)__builtin_shufflevector(b[0], b[1], 2, 6, 3, 7);
+        uint8_t *const here = to + 4 * half * to_next;
+        *(part *)here = __builtin_shufflevector(low, low, 0, 1, 2, 3, 4, 5, 6, 7);
+        *(part *)(here + to_next) = __builtin_shufflevector(low, low, 8, 9, 10, 11, 12, 13, 14, 15);
+        *(part *)(here + 2 * to_next) = __builtin_shufflevector(high, high, 0, 1, 2, 3, 4, 5, 6, 7);
+        *(part *)(here + 3 * to_next) = __builtin_shufflevector(high, high, 8, 9, 10, 11, 12, 13, 14, 15);
+    }
+}
+#endif
+#endif
+
 /* Of every lane LW_STEPS elements of a row of its own, from `step` on, laid side by side. */
 LW_INLINE void lw_profile_steps(int8_t *steps, const int8_t *const *rows, int64_t step, int64_t lanes) {
 #if defined(__has_builtin)
@@ -293,6 +324,15 @@ typedef LW_STORED LW_NAME(lw_any_half)
 
 #define LW_OF_SIDE(name) LW_JOINED(name, LW_SIDE)
 
+#if LW_SIZE == 1
+LW_INLINE void LW_NAME(lw_square_in)(LW_ELEMENT *steps, const LW_STORED *first, int64_t next, int64_t along) {
+    lw_transpose_bytes(first, next, along < 0 ? steps + 7 * LW_WIDTH : steps, along < 0 ? -LW_WIDTH : LW_WIDTH);
+}
+
+LW_INLINE void LW_NAME(lw_square_out)(const LW_ELEMENT *steps, LW_STORED *first, int64_t next, int64_t along) {
+    lw_transpose_bytes(along < 0 ? steps + 7 * LW_WIDTH : steps, along < 0 ? -LW_WIDTH : LW_WIDTH, first, next);
+}
+#else
 /* Of a transposition all but the exchange of halves, which loads and stores make. */
 LW_INLINE void LW_NAME(lw_transpose)(LW_NAME(lw_vector) * r) {
     for (int i = 0; i < LW_SIDE; i += 2) {
@@ -343,6 +383,7 @@ LW_INLINE void LW_NAME(lw_square_out)(const LW_ELEMENT *steps, LW_STORED *first,
         *(LW_NAME(lw_any_half) *)(other + LW_SIDE / 2) = LW_OF_SIDE(LW_HIGH_HALF)(r[i + LW_SIDE / 2]);
     }
 }
+#endif
 
 /* A square of which only some elements are wanted; `step` and `lane` are its first ones. */
 LW_INLINE void LW_NAME(lw_part_of_square)(LW_ELEMENT *steps, LW_STORED *first, int64_t next, int64_t along,
@@ -429,7 +470,9 @@ LW_COPY void LW_NAME(lw_copy_steps)(void *buffer, void *array, int64_t row, int6
             else
                 LW_NAME(lw_square_in)(kept, there, next, along);
         }
-        for (int i = 0; i < LW_SIDE && whole && fetch; ++i) {
+        /* Of every line of the cache once. */
+        const bool fetches = fetch && (step & (64 / (int64_t)sizeof(LW_STORED) - 1)) < LW_STEPS;
+        for (int i = 0; i < LW_SIDE && whole && fetches; ++i) {
             const LW_STORED *const later = here + i * next + along * LW_AHEAD / (int64_t)sizeof(LW_STORED);
             if (out)
                 __builtin_prefetch(later, 1);

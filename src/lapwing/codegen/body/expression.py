@@ -55,6 +55,7 @@ class Printer:
         self.inside: frozenset[t.Operation | t.LookupSubscript] = frozenset()
         self.indices: dict[tuple[str, t.LookupSubscript], str] = {}  # into arrays, that are computed before a loop
         self.kept: dict[t.Load, str] = {}  # elements whose value just stored is still at hand, by the C name it has
+        self.by_masks = False  # whether integers are chosen by masks
         self.reciprocals: dict[t.Typed, str] = {}  # of divisors, and what else lw_quotient takes, as C texts
 
     def print(self, node: t.Typed) -> str:
@@ -74,6 +75,8 @@ class Printer:
             case t.Select(test=test, then=then, otherwise=otherwise):
                 texts = [self.print(part) for part in (test, then, otherwise)]
                 is_free = all(map(_is_free, (then, otherwise)))
+                if self.by_masks and node.dtype in ("int32", "int64") and (is_free or node.speculable):
+                    return f"lw_masked_{SUFFIXES[node.dtype]}({', '.join(map(stripped, texts))})"
                 if is_inexact(node.dtype) if is_free else node.speculable:
                     return f"lw_select_{SUFFIXES[node.dtype]}({', '.join(map(stripped, texts))})"
                 return f"({texts[0]} ? {texts[1]} : {texts[2]})"

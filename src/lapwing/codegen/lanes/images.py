@@ -20,9 +20,17 @@ class ImageRegisters(Registers):
     """Registers that hold functions of elements, too."""
 
     def __init__(
-        self, bound: BoundNest, buffers: Buffers, names: Names, c: PairNames, width: int, value: Value, kind: str
+        self,
+        bound: BoundNest,
+        buffers: Buffers,
+        names: Names,
+        c: PairNames,
+        size: int,
+        width: int,
+        value: Value,
+        kind: str,
     ) -> None:
-        super().__init__(buffers, names, c, width, kind)
+        super().__init__(buffers, names, c, size, width, kind)
         self._value = value
         self._imaged = images_of(bound, buffers.all_planes)
         # Sixteen floats at a time have a way to their roots without the divider.

@@ -19,13 +19,14 @@ from lapwing.codegen.lanes.extrema import Extrema
 from lapwing.codegen.lanes.lane_rows import When
 from lapwing.codegen.lanes.vector_bodies import (
     Accumulator,
-    computed_size,
+    computes_with_floats,
     is_row,
-    of_one_size,
     profiles_of,
     reason_against_vectors,
+    sizes_of_lanes,
 )
 from lapwing.codegen.lanes.vectors import Mask, Point, VectorSteps
+from lapwing.codegen.lanes.widening import of_one_size
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.machine.vectors import vector_bytes
@@ -44,31 +45,44 @@ class PointWriter(BlockWriter):
     def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
         super().__init__(bound, faces, form)
         self.extrema = Extrema(self, self.pair_names())
-        kept = self._kept_by_lanes()
-        in_vectors, reason_for_branches = self._bound_in_vectors()
-        c, same = self.pair_names(), self.is_same_in_blocks
-        profiles = profiles_of(in_vectors, self._move, same) if self.kind else ()
-        self.reason_against_vectors = reason_for_branches or reason_against_vectors(
-            in_vectors, self.buffers, vector_bytes(), self._move, kept, profiles
-        )
         self.vectors: VectorSteps | None = None
-        if self.reason_against_vectors is None:
-            width = vector_bytes() // computed_size(self.buffers)
-            self.vectors = VectorSteps(
-                in_vectors, self.buffers, self.names, c, width, self._move, kept, self._value, same, profiles, self.kind
-            )
-        self._body_in_vectors = in_vectors.body
+        self._body_in_vectors = self.bound.body
+        self.reason_against_vectors = self._find_vectors()
         self._in_vectors = self._by_divider = False
 
     def _exists(self, load: t.Load) -> bool:
         """Whether vectors find an element whatever conditions say. Rows that are in no buffer are laid side by side for them."""
         return load in self.buffers.places or is_row(self._move(load))
 
-    def _bound_in_vectors(self) -> tuple[BoundNest, str | None]:
-        """The nest with the loop body of vectors, and why that has branches, if it has."""
+    def _find_vectors(self) -> str | None:
+        """Finds vectors of the shortest values that will do, or returns why there are none."""
+        reasons = []
+        for size in sizes_of_lanes(self.buffers)[: 1 if self.kind else None]:
+            bound, reason = self._bound_in_vectors(size)
+            found = reason or self._vectors_of(bound, size)
+            if isinstance(found, VectorSteps):
+                self.vectors, self._body_in_vectors = found, bound.body
+                return None
+            reasons.append(found)
+        return reasons[0]
+
+    def _vectors_of(self, bound: BoundNest, size: int) -> VectorSteps | str:
+        """The vectors of a loop body whose values have so many bytes, or why there are none."""
+        kept, c, same = self._kept_by_lanes(), self.pair_names(), self.is_same_in_blocks
+        profiles = profiles_of(bound, self._move, same) if self.kind else ()
+        reason = reason_against_vectors(bound, self.buffers, size, vector_bytes(), self._move, kept, profiles)
+        if reason is not None:
+            return reason
+        return VectorSteps(
+            bound, self.buffers, self.names, c, size, vector_bytes() // size, self._move, kept, self._value, same, profiles,
+            self.kind,
+        )  # fmt: skip
+
+    def _bound_in_vectors(self, size: int) -> tuple[BoundNest, str | None]:
+        """The nest with the loop body of vectors of values of so many bytes, and why that has branches, if it has."""
         innermost = self.nest.space_loops[self.form.order[-1]]
         without_branches, reason = for_lanes(self.bound, self._exists)
-        body = of_one_size(without_branches, computed_size(self.buffers))
+        body = of_one_size(without_branches, size)
         return replace(self.bound, body=shortened(body, innermost.name, innermost.step)), reason
 
     def _kept_by_lanes(self) -> list[Accumulator]:
@@ -140,6 +154,8 @@ class PointWriter(BlockWriter):
         assert self.vectors is not None
         of_buffers, named = self.printer.placed, self.printer.named
         self.printer.placed, self._in_vectors, self._by_divider = self.vectors.elements(), True, by_divider
+        # Where floats and integers are chosen by one test, compilers would rather have a branch.
+        self.printer.by_masks = computes_with_floats(self._body_in_vectors)
         if not by_divider:
             self.printer.named = {**named, **self.vectors.images()}
             self.printer.reciprocals = self.vectors.reciprocals.arguments()
@@ -147,6 +163,7 @@ class PointWriter(BlockWriter):
             yield
         finally:
             self.printer.placed, self._in_vectors, self._by_divider = of_buffers, False, False
+            self.printer.by_masks = False
             self.printer.named, self.printer.reciprocals = named, {}
 
     def _value(self, value: t.Typed, element: t.Load, text: str) -> str:

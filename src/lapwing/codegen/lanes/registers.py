@@ -3,25 +3,25 @@ of their own, and how they are loaded."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lapwing.codegen.body.expression import C_TYPES
 from lapwing.codegen.body.names import Names, PairNames
 from lapwing.codegen.body.text import plus
 from lapwing.codegen.lanes.buffers import Buffers
-from lapwing.codegen.lanes.vector_bodies import WIDE
+from lapwing.codegen.lanes.widening import WIDE
 from lapwing.tiling.transposed import ITEMSIZES, KEPT_STEPS, TRANSPOSED_LANES, Distance, Offset, distance
 
 
 class Registers:
     """``count`` vectors of ``width`` lanes, for the elements of buffers."""
 
-    def __init__(self, buffers: Buffers, names: Names, c: PairNames, width: int, kind: str) -> None:
-        """kind: what the names of types begin with, where a module has other vectors, too."""
+    def __init__(self, buffers: Buffers, names: Names, c: PairNames, size: int, width: int, kind: str) -> None:
+        """size: bytes of every value; kind: what the names of types begin with, where a module has other vectors, too."""
         self.buffers, self.c, self._names, self.width, self._kind = buffers, c, names, width, kind
         self.count = TRANSPOSED_LANES // width
         self._written = [k for k, plane in enumerate(buffers.planes) if plane.written]
-        self._size = ITEMSIZES[buffers.planes[self._written[0]].dtype]
+        self._size = size
 
     def _source(self, number: int, offset: Offset) -> tuple[str, int]:
         """What an element is taken from, and how many lanes further down."""
@@ -72,9 +72,18 @@ class Registers:
         """The type of places in vectors."""
         return self._names.get("vector of places", f"{self._kind}vector_of_places")
 
-    def _memory_type(self, dtype: str) -> str:
+    @staticmethod
+    def _memory_type(dtype: str) -> str:
         """The type of elements in memory; there are no vectors of bools."""
-        return "uint8_t" if dtype == "bool" else C_TYPES[dtype]
+        return "uint8" if dtype == "bool" else dtype
+
+    def _memory_c_type(self, dtype: str) -> str:
+        return C_TYPES[self._memory_type(dtype)]
+
+    def _between(self, dtype: str) -> list[str]:
+        """The types between that of elements in memory and that of values, the narrowest first: compilers convert to one that is
+        twice as wide, and by more than that element by element."""
+        return [wide for size, wide in WIDE.items() if ITEMSIZES[dtype] < size < self._size and dtype != "float32"]
 
     def _type(self, c_type: str, suffix: str = "") -> str:
         return self._names.get(
@@ -105,6 +114,27 @@ class Registers:
         return self._loaded_from(dtype, f"{pointer} + {plus(self.c.starts_at, k * self.width + across)}")
 
     def _loaded_from(self, dtype: str, there: str) -> str:
-        anywhere = self._type(self._memory_type(dtype), "_anywhere")
-        text = f"*(const {anywhere} *)({there})"
-        return text if ITEMSIZES[dtype] == self._size else f"__builtin_convertvector({text}, {self._vector(dtype)})"
+        text = f"*(const {self._type(self._memory_c_type(dtype), '_anywhere')} *)({there})"
+        if ITEMSIZES[dtype] == self._size:
+            return text
+        between = map(self._vector_of, self._between(self._memory_type(dtype)))
+        return _converted(text, [*between, self._vector(dtype)])
+
+    def _store(self, dtype: str, there: str, vector: str) -> str:
+        """The statement that puts a vector of values, which the type of elements holds, where they lie in memory."""
+        memory_type = self._memory_type(dtype)
+        if ITEMSIZES[dtype] < self._size:
+            between = [*reversed(self._between(memory_type)), memory_type]
+            vector = _converted(vector, list(map(self._vector_of, between)))
+        return f"*({self._type(C_TYPES[memory_type], '_anywhere')} *)({there}) = {vector};"
+
+    def _vector_of(self, dtype: str) -> str:
+        """The type of a vector of elements that are not widened."""
+        return self._type(C_TYPES[dtype])
+
+
+def _converted(text: str, types: Sequence[str]) -> str:
+    """A vector converted to one type after the other."""
+    for vector_type in types:
+        text = f"__builtin_convertvector({text}, {vector_type})"
+    return text

@@ -216,5 +216,4 @@ class TransposedTileWriter(PointWriter):
         places = self.vectors.elements()
         loads = loads_of(self.bound, self.vectors.profiles.elements)
         only_buffers = all(load in places or is_constant(load) for load in loads)
-        bools = any(plane.dtype == "bool" for plane in self.buffers.planes)
-        return only_buffers and not bools and not self._exact_sums and not self.raises
+        return only_buffers and not self._exact_sums and not self.raises

@@ -1,20 +1,22 @@
-"""Which loop bodies are computed in vectors (``codegen.lanes.vectors``): those that compute with elements of one size.
+"""Which loop bodies are computed in vectors (``codegen.lanes.vectors``): those whose values can have one size.
 
-Compilers take the size of vectors from the smallest elements in a loop. Narrower ones are widened when they are loaded; in bodies
-that compute with several sizes vectors would fall apart into halves and quarters.
+Compilers take the size of vectors from the smallest elements in a loop. Narrower ones are widened when they are loaded, and
+narrowed when they are stored (``codegen.lanes.widening``); in bodies that compute with several sizes vectors would fall apart
+into halves and quarters.
 
 Quotients by what does not change in the loops are computed without the core's divider (``correctly_rounded.h``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 from lapwing.codegen.body.expression import C_TYPES, SUFFIXES, stripped
 from lapwing.codegen.body.names import Names
 from lapwing.codegen.body.narrowing import is_table, letter_of
 from lapwing.codegen.lanes.buffers import Buffers
+from lapwing.codegen.lanes.widening import COMPARISONS, WIDE, is_of_indices
 from lapwing.loopnest.binding import powers
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
@@ -22,7 +24,6 @@ from lapwing.tiling.invariants import invariant_divisors, is_invariant, raises_a
 from lapwing.tiling.transposed import ITEMSIZES, TRANSPOSED_LANES
 
 _MOST_VECTORS = 16  # whose operations are written out
-WIDE = {2: "int16", 4: "int32", 8: "int64"}
 _OPERATORS = frozenset(
     """
     + - * / & | ^ < <= > >= == != && || not truth min max abs sqrt numpy.maximum numpy.minimum numpy.fmax numpy.fmin numpy.where
@@ -126,26 +127,26 @@ def profiles_of(bound: BoundNest, move: Move, is_same: Callable[[t.Load], bool])
 def reason_against_vectors(
     bound: BoundNest,
     buffers: Buffers,
+    size: int,
     vector_bytes: int,
     move: Move,
     accumulators: Sequence[Accumulator],
     profiles: Sequence[Profile] = (),
 ) -> str | None:
-    """Why a loop body without branches is not computed in vectors; None where it is."""
-    size, body = computed_size(buffers), bound.body
-    if size not in WIDE or TRANSPOSED_LANES * size > _MOST_VECTORS * vector_bytes:
-        return (
-            "vectors of the processor are too short for its elements" if size in WIDE else "its elements are too small"
-        )
+    """Why a loop body without branches is not computed in vectors of values of ``size`` bytes; None where it is."""
+    body = bound.body
+    if TRANSPOSED_LANES * size > _MOST_VECTORS * vector_bytes:
+        return "vectors of the processor are too short for its elements"
     tables = frozenset(profile.element for profile in profiles)
     loads = loads_of(bound, tables)
     narrowed = frozenset(load for load in loads if load not in buffers.places and _is_narrowed(load, size, move))
     for plane in buffers.planes:
         if plane.dtype.startswith("complex"):
             return f"{plane.array} holds complex numbers"
-        # Compilers widen by more than twice element by element.
-        is_other = ITEMSIZES[plane.dtype] != size or _is_odd(plane.dtype)
-        if is_other if plane.written else 2 * ITEMSIZES[plane.dtype] < size:
+        is_kept = any(offset != (0, 0, 0) for offset in plane.offsets)
+        # Vectors of what is kept from step to step would be twice as many, and each be converted twice.
+        is_rounded = plane.dtype == "float32" and size == 8 and is_kept
+        if plane.written and (ITEMSIZES[plane.dtype] > size or is_rounded):
             return f"{plane.array} has elements of another size ({plane.dtype}) than what else is computed"
     for value in _values(bound):
         if not _is_uniform(value, size, narrowed, tables):
@@ -185,75 +186,15 @@ def _reason_against(node: t.Typed, size: int, narrowed: frozenset[t.Load], table
     return f"values of several sizes are computed with ({node.dtype} and such of {8 * size} bits)"
 
 
-def computed_size(buffers: Buffers) -> int:
-    """Bytes of the elements that a body computes with."""
-    return next(ITEMSIZES[plane.dtype] for plane in buffers.planes if plane.written)
+def sizes_of_lanes(buffers: Buffers) -> list[int]:
+    """Bytes that values may have in lanes, the fewest first: no less than the largest elements that are written have."""
+    largest = max(ITEMSIZES[plane.dtype] for plane in buffers.planes if plane.written)
+    return [size for size in WIDE if size >= largest]
 
 
-def of_one_size(body: t.TypedBody, size: int) -> t.TypedBody:
-    """A straight body whose integer variables that are narrower than ``size`` bytes, and converted before they are used, hold the
-    same values in wide ones, as far as these can be had without narrower arithmetic: ``cost = int(a != b)``."""
-    if size not in WIDE:
-        return body
-    dtype, wide = WIDE[size], dict[t.Typed, t.Local]()
-
-    def converted(node: t.Typed) -> t.Typed:
-        match node:
-            # Of what wraps, the lower half is made of the lower halves of operands.
-            case t.Convert(
-                dtype="int32",
-                trap=None,
-                operand=t.Operation("int64", "+" | "-" | "*" | "unary -" as operator, operands, None),
-            ) if size == 4:
-                narrow = (converted(t.Convert("int32", operand)) for operand in operands)
-                return t.Operation("int32", operator, tuple(narrow))
-        if (
-            isinstance(node, t.Convert)
-            and node.trap is None
-            and node.dtype == dtype
-            and _size(node.operand.dtype) < size
-        ):
-            found = _widened(node.operand, dtype, wide)
-            if found is not None and node.operand.dtype != "bool":
-                return found
-        return t.mapped(node, converted)
-
-    found: list[t.TypedStatement] = []
-    for statement in body.statements:
-        statement = t.with_values(statement, converted)
-        found.append(statement)
-        if isinstance(statement, t.TypedLocal) and 0 < _size(statement.local.dtype) < size:
-            value = _widened(statement.value, dtype, wide)
-            if value is not None and statement.local.dtype != "bool":
-                wide[statement.local] = replace(statement.local, dtype=dtype, name=f"{statement.local.name} wide")
-                found.append(replace(statement, local=wide[statement.local], value=value))
-    kept: list[t.TypedStatement] = []
-    used: set[t.Typed] = set()
-    for statement in reversed(found):
-        if isinstance(statement, t.TypedLocal) and statement.local in wide and statement.local not in used:
-            continue
-        values = (value for inner in t.all_statements((statement,)) for value in t.own_values(inner))
-        used |= {node for value in values for node in t.walk(value) if isinstance(node, t.Local)}
-        kept.append(statement)
-    return replace(body, statements=tuple(reversed(kept)))
-
-
-def _widened(node: t.Typed, dtype: str, wide: Mapping[t.Typed, t.Local]) -> t.Typed | None:
-    """An integer as one of a wider type; None where that takes more than a conversion. wide: variables that there are such of."""
-    if node in wide:
-        return wide[node]
-    match node:
-        case t.Literal(value=bool() | int()):
-            return replace(node, dtype=dtype)
-        case t.Select(test=test, then=then, otherwise=otherwise):
-            arms = _widened(then, dtype, wide), _widened(otherwise, dtype, wide)
-            return None if None in arms else t.Select(dtype, test, *arms, node.speculable)  # type: ignore[arg-type]
-    source = node
-    while isinstance(source, t.Convert) and source.trap is None:
-        source = source.operand
-        if source.dtype == "bool":
-            return t.Convert(dtype, source)
-    return t.Convert(dtype, node) if isinstance(node, t.Load) or is_invariant(node) else None
+def computes_with_floats(body: t.TypedBody) -> bool:
+    values = (value for s in t.all_statements(body.statements) for value in t.own_values(s))
+    return any(node.dtype.startswith("float") for value in values for node in t.walk(value))
 
 
 def _values(bound: BoundNest) -> Iterator[t.Typed]:
@@ -283,10 +224,6 @@ def is_constant(load: t.Load) -> bool:
 def is_row(move: tuple[int, int] | None) -> bool:
     """Whether elements follow one another from lane to lane, forwards or backwards, and stay near from step to step."""
     return move is not None and abs(move[0]) == 1 and abs(move[1]) <= 1
-
-
-def _is_odd(dtype: str) -> bool:
-    return dtype.startswith("complex") or dtype == "bool"
 
 
 def _size(dtype: str) -> int:
@@ -326,15 +263,15 @@ def _is_uniform(node: t.Typed, size: int, narrowed: frozenset[t.Load], tables: f
             return known and 0 < _size(dtype) <= size and not dtype.startswith("complex")
         case t.Local(dtype=dtype) | t.Index(dtype=dtype):
             return dtype == "bool" or _size(dtype) == size
-        case t.Operation(operator="==" | "!=" | "<" | "<=" | ">" | ">=", operands=operands) if all(
+        case t.Operation(operator=operator, operands=operands) if operator in COMPARISONS and all(
             isinstance(o, t.Load) and (o in narrowed or _is_uniform(o, size, narrowed, tables)) for o in operands
         ):
             return True
-        case t.Operation(operator="==" | "!=" | "<" | "<=" | ">" | ">=", operands=operands) if all(
-            map(_is_of_indices, operands)
+        case t.Operation(operator=operator, operands=operands) if operator in COMPARISONS and all(
+            map(is_of_indices, operands)
         ):
             return True
-        case t.Convert(dtype=dtype, operand=operand, trap=None) if _is_of_indices(operand):
+        case t.Convert(dtype=dtype, operand=operand, trap=None) if is_of_indices(operand):
             return dtype == WIDE[size]
         case t.Convert(dtype=dtype, operand=operand, trap=None):
             return is_wide(operand) and _size(dtype) == size and _is_uniform(operand, size, narrowed, tables)
@@ -346,17 +283,3 @@ def _is_uniform(node: t.Typed, size: int, narrowed: frozenset[t.Load], tables: f
         case _:
             return False
     return fits and all(_is_uniform(child, size, narrowed, tables) for child in t.children(node))
-
-
-def _is_of_indices(node: t.Typed) -> bool:
-    """Whether an integer is known from where the iteration is: indices are wide in every loop, and compared or made narrow."""
-    if not node.dtype.startswith("int"):
-        return False
-    match node:
-        case _ if is_invariant(node):
-            return not any(map(t.may_raise, t.walk(node)))
-        case t.Index() | t.AffineValue():
-            return True
-        case t.Operation(operator="+" | "-" | "*" | "unary -", operands=operands, trap=None):
-            return all(map(_is_of_indices, operands))
-    return False

@@ -7,8 +7,9 @@ long.
 
 Vectors are those of the compiler (``vector_size``). The loop body stays the scalar function that it is: a loop over the lanes of
 a vector calls it, and the compiler makes vector operations of it. Compilers take the size of vectors from the smallest elements
-in a loop, so elements are widened when they are loaded (those that lie in no buffer by ``codegen.lanes.lane_rows``), and a body
-that computes with elements of several sizes is left alone (``codegen.lanes.vector_bodies``).
+in a loop, so elements are widened when they are loaded (those that lie in no buffer by ``codegen.lanes.lane_rows``) and narrowed
+when they are stored, and a body whose values cannot have one size (``codegen.lanes.widening``) is left alone
+(``codegen.lanes.vector_bodies``).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from lapwing.codegen.body.text import Lines, plus, signed
 from lapwing.codegen.lanes.buffers import Buffers
 from lapwing.codegen.lanes.images import ImageRegisters, Value
 from lapwing.codegen.lanes.lane_rows import PROFILE, LaneProfiles, LaneRows
-from lapwing.codegen.lanes.vector_bodies import WIDE, Accumulator, Move, Profile, Reciprocals, loads_of
+from lapwing.codegen.lanes.vector_bodies import Accumulator, Move, Profile, Reciprocals, loads_of
+from lapwing.codegen.lanes.widening import WIDE
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.transposed import BUFFER_LANES, ITEMSIZES, MARGIN, TRANSPOSED_LANES, Distance, Offset, distance
@@ -54,6 +56,7 @@ class VectorSteps(ImageRegisters):
         buffers: Buffers,
         names: Names,
         c: PairNames,
+        size: int,
         width: int,
         move: Move,
         accumulators: Sequence[Accumulator],
@@ -62,9 +65,9 @@ class VectorSteps(ImageRegisters):
         profiles: Sequence[Profile] = (),
         kind: str = "",
     ) -> None:
-        """is_same: of elements that lie in no buffer, whether all blocks of rows go through the same; kind: what the names of
-        types begin with, where a module has other vectors, too."""
-        super().__init__(bound, buffers, names, c, width, value, kind)
+        """size: bytes of every value; is_same: of elements that lie in no buffer, whether all blocks of rows go through the
+        same; kind: what the names of types begin with, where a module has other vectors, too."""
+        super().__init__(bound, buffers, names, c, size, width, value, kind)
         self._accumulators = accumulators
         self.profiles = LaneProfiles(profiles, move, names, c)
         loads = [load for load in loads_of(bound, self.profiles.elements) if load not in buffers.places]
@@ -154,7 +157,10 @@ class VectorSteps(ImageRegisters):
         dtypes = [*(plane.dtype for plane in self.buffers.planes), *(a.dtype for a in self._accumulators)]
         dtypes += [image.value.dtype for image in self._images]
         dtypes += [PROFILE] if self.profiles.elements else []
-        c_types = {self._memory_type(dtype): ITEMSIZES[dtype] for dtype in dtypes}
+        c_types = {
+            C_TYPES[other]: ITEMSIZES[other] for dtype in dtypes for other in self._between(self._memory_type(dtype))
+        }
+        c_types |= {self._memory_c_type(dtype): ITEMSIZES[dtype] for dtype in dtypes}
         c_types |= {self._c_type(dtype): self._size for dtype in dtypes}
         for c_type, size in c_types.items():
             bytes_ = self.width * size
@@ -255,7 +261,8 @@ class VectorSteps(ImageRegisters):
             if offset[0]:
                 yield from self._shifted_image(image, offset)
         for number, offset in dict.fromkeys(self.buffers.places.values()):
-            if self._is_widened(number):
+            is_there = self._is_now(number, offset) or self._is_held(number, distance(offset))
+            if self._is_widened(number) and not is_there:
                 name, _ = self._source(number, offset)
                 dtype, pointer = self.buffers.planes[number].dtype, self.buffers.at(number, distance(offset))
                 for k in vectors:
@@ -290,11 +297,10 @@ class VectorSteps(ImageRegisters):
         """At the end of a step: everything into the buffers, and each step kept is one further back. some: whether some of the
         vectors may be beyond all lanes of the block."""
         for number in self._written:
-            now = self._now(number)
-            anywhere = self._type(C_TYPES[self.buffers.planes[number].dtype], "_anywhere")
+            now, dtype = self._now(number), self.buffers.planes[number].dtype
             for k in vectors:
                 at = plus(self.c.starts_at, k * self.width)
-                yield f"*({anywhere} *)({now} + {at}) = {self._variable(now, k)};"
+                yield self._store(dtype, f"{now} + {at}", self._variable(now, k))
             for ago in reversed(self._kept(number)):
                 older, newer = (self.buffers.at(number, (0, -steps)) for steps in (ago, ago - 1))
                 for k in vectors:
@@ -352,14 +358,17 @@ class VectorSteps(ImageRegisters):
             lines.add(f"*({self._type(C_TYPES[a.dtype], '_anywhere')} *)({a.lanes} + {there}) = {own};")
         beyond = f"{self.c.starts_at} + {TRANSPOSED_LANES}"
         lines.open(f"for (int64_t {block} = {self.c.starts_at}; {block} < {beyond}; {block} += {self.width}) {{")
-        places = {}
+        places, narrowed = {}, []
         for number, offset in dict.fromkeys(self.buffers.places.values()):
             (name, across), dtype = self._source(number, offset), self.buffers.planes[number].dtype
             there = f"{self.buffers.at(number, distance(offset))} + {plus(block, offset[0] - across)}"
             if self._is_widened(number):
                 wide = self._names.get(("wide", name), f"{name}_wide")
-                lines.add(f"const {self._vector(dtype)} {wide} = {self._loaded_from(dtype, there)};")
-                there = f"(const {self._c_type(dtype)} *)&{wide}"
+                const = "" if self._is_now(number, offset) else "const "
+                lines.add(f"{const}{self._vector(dtype)} {wide} = {self._loaded_from(dtype, there)};")
+                if not const:
+                    narrowed.append(self._store(dtype, there, wide))
+                there = f"({const}{self._c_type(dtype)} *)&{wide}"
             places[name] = there
         for load in self.rows:
             places[self.rows.name(load)] = f"{self.rows.name(load)} + {block} - {self.c.starts_at}"
@@ -369,6 +378,7 @@ class VectorSteps(ImageRegisters):
         lines.open(f"for (int64_t {lane} = 0; {lane} < {self.width}; ++{lane}) {{")
         lines.add(*by_divider(block, places))
         lines.close()
+        lines.add(*narrowed)
         lines.close()
         for k in range(self.count):
             mask = masks.get(k)
@@ -419,7 +429,9 @@ class VectorSteps(ImageRegisters):
         if not across:
             return
         then = self.buffers.at(number, when)
-        edge = self._edge_name(then)
-        yield f"{self._vector(self.buffers.planes[number].dtype)} {edge} = {{0}};"
+        edge, dtype = self._edge_name(then), self.buffers.planes[number].dtype
+        yield f"{self._vector(dtype)} {edge} = {{0}};"
+        if dtype == "bool":  # lanes beside those at work may find anything
+            then = f"((const {self._memory_c_type(dtype)} *){then})"
         for lane in range(1, max(across) + 1):
             yield f"{edge}[{self.width - lane}] = {then}[{plus(self.c.starts_at, first * self.width - lane)}];"
