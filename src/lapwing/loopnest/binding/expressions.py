@@ -7,9 +7,10 @@ Operations on such a value are accepted where every possible type gives the same
 from __future__ import annotations
 
 import itertools
+import math
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lapwing.loopnest import ir
@@ -122,7 +123,7 @@ class ExpressionLowering(ComplexLowering):
                 result = self._join(joined, line)
                 yes, no = (self._convert(v.code, result.code.dtype, line) for v in joined)
                 may_run = is_speculable(yes) and is_speculable(no) and not guards_arm(node)
-                return Value(t.Select(yes.dtype, self._test(test), yes, no, may_run), result.types, result.interval)
+                return replace(result, code=t.Select(yes.dtype, self._test(test), yes, no, may_run))
             case ir.Call(function="bool", arguments=(ir.Boolean() as inner,)):
                 return Value(self._test(inner), frozenset({PY_BOOL}), (0, 1))
             case ir.Call(function=function, arguments=arguments):
@@ -150,7 +151,8 @@ class ExpressionLowering(ComplexLowering):
         kind = scalar_type(value)
         assert kind is not None
         if kind.is_inexact:
-            return Value(literal_of(kind.dtype, value), frozenset({kind}))
+            constants = frozenset({float(value)}) if kind == PY_FLOAT else None
+            return Value(literal_of(kind.dtype, value), frozenset({kind}), constants=constants)
         if not INT64_MIN <= int(value) <= INT64_MAX:
             self._refuse(line, f"the number {value}", "integers of at most 64 bits are supported")
         return Value(literal_of(kind.dtype, value), frozenset({kind}), (int(value), int(value)))
@@ -454,6 +456,9 @@ class ExpressionLowering(ComplexLowering):
             return result
         value = self._binary("**", a, b, line)
         unsure = value.only is None and PY_FLOAT in value.types and not _has_harmless_power(a, exponent)
+        if not unsure and a.python_floats and isinstance(exponent, ir.Constant):
+            powers = (_python_power(base, exponent.value) for base in a.python_floats)
+            value = replace(value, constants=frozenset(power for power in powers if power is not None))
         if unsure:
             self._check_between_either("**", line)
         if value.only == PY_FLOAT or (unsure and value.code.dtype == "float64"):
@@ -509,7 +514,7 @@ class ExpressionLowering(ComplexLowering):
         interval = (min(i[0] for i in intervals), max(i[1] for i in intervals)) if intervals else None
         for dtype in sorted({v.code.dtype for v in values}, key=_SIZES.index):
             if all(self._representable(v, kind, dtype) for v in values for kind in v.types):
-                return Value(t.Literal(dtype, 0), types, interval)
+                return Value(t.Literal(dtype, 0), types, interval, _all_constants(values))
         described = ", ".join(v.describe() for v in values)
         self._refuse(
             line, f"values of types {described} meet", "convert them to one type, for example numpy.float64(x)"
@@ -610,7 +615,7 @@ class ExpressionLowering(ComplexLowering):
         if interval is not None and a.only == b.only == PY_INT:
             pick = min if function == "min" else max
             interval = (pick(a.extent[0], b.extent[0]), pick(a.extent[1], b.extent[1]))
-        return Value(code, joined.types, interval)
+        return Value(code, joined.types, interval, joined.constants)
 
     def _math(self, name: str, arguments: list[Value], line: int) -> Value:
         for value in arguments:
@@ -744,12 +749,30 @@ _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
 
 
 def _has_harmless_power(base: Value, exponent: ir.Expression) -> bool:
-    """Whether Python's own numbers among the values of the base are 0 or 1, to a positive power. Those of others may not be
-    finite or real: Python then raises or gives a complex number, where NumPy gives an infinity or a NaN."""
-    small = PY_FLOAT not in base.types and base.interval is not None and 0 <= base.interval[0] <= base.interval[1] <= 1
-    return (
-        small and isinstance(exponent, ir.Constant) and not isinstance(exponent.value, complex) and exponent.value > 0
-    )
+    """Whether Python's own numbers among the values of the base are integers of 0 or 1, to a positive power, or floats that are
+    known and have a power. Those of others may not be finite or real: Python then raises or gives a complex number, where
+    NumPy gives an infinity or a NaN."""
+    if not isinstance(exponent, ir.Constant) or isinstance(exponent.value, complex) or exponent.value <= 0:
+        return False
+    low, high = base.interval or (0, 1)
+    are_small = 0 <= low <= high <= 1 if base.interval or PY_INT in base.types else True
+    floats = base.python_floats
+    return are_small and floats is not None and all(_python_power(each, exponent.value) is not None for each in floats)
+
+
+def _python_power(base: float, exponent: float) -> float | None:
+    """What Python finds, where that is a finite real number."""
+    try:
+        power = base**exponent
+    except ArithmeticError:
+        return None
+    return power if isinstance(power, float) and math.isfinite(power) else None
+
+
+def _all_constants(values: Sequence[Value]) -> frozenset[float] | None:
+    """Those of all of several values, where all are known."""
+    known = [value.python_floats for value in values]
+    return frozenset[float]().union(*(each for each in known if each)) if None not in known else None
 
 
 def _operand_advice(operator: str) -> str:

@@ -135,7 +135,7 @@ class _Lowering(ExpressionLowering):
                     raise
                 local = self._new_local(name, lowered.code.dtype)
                 kind = self._kind(value, lowered) if name in self.of_known_kind else None
-                self.values[name] = Value(local, lowered.types, lowered.interval)
+                self.values[name] = replace(lowered, code=local)
                 if kind is not None:
                     kind_local = self._new_local(_kind_name(name), "int64")
                     self.values[_kind_name(name)] = Value(kind_local, kind.types, kind.interval)
@@ -275,7 +275,7 @@ class _Lowering(ExpressionLowering):
         for way, arm in zip(known, arms, strict=True):
             code = self._convert(way.code, local.dtype, statement.line)
             arm.statements.append(t.TypedAssign(statement.line, statement.text, local, code))
-        return Value(local, joined.types, joined.interval)
+        return replace(joined, code=local)
 
     def _jump(self, statement: ir.Break | ir.Continue, found: list[t.TypedStatement]) -> None:
         kind = "break" if isinstance(statement, ir.Break) else "continue"

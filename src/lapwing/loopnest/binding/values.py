@@ -11,6 +11,7 @@ from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.promotion import (  # fmt: skip
     PARTS,
+    PY_FLOAT,
     PY_INT,
     Interval,
     ScalarType,
@@ -23,11 +24,13 @@ from lapwing.loopnest.refusals import Refusals
 
 @dataclass(frozen=True)
 class Value:
-    """A typed expression, the types it may have in Python, and its range where it is a Python int or bool."""
+    """A typed expression, the types it may have in Python, and its range where it is a Python int or bool. ``constants``: all
+    that it can be where it is a Python float, if that is known, as of ``max(x, 0.0)``."""
 
     code: t.Typed
     types: frozenset[ScalarType]
     interval: Interval | None = None
+    constants: frozenset[float] | None = None
 
     @property
     def only(self) -> ScalarType | None:
@@ -44,6 +47,11 @@ class Value:
         """The integers the value can be, whichever of its types it has; none of them is a float type."""
         ranges = [self.integers(k) for k in self.types]
         return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+    @property
+    def python_floats(self) -> frozenset[float] | None:
+        """The Python floats that the value can be, if they are known."""
+        return self.constants if PY_FLOAT in self.types else frozenset()
 
     def wraps_in(self, dtype: str) -> bool:
         """Whether the value may be a NumPy integer that an integer of the dtype does not hold."""
