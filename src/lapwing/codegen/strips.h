@@ -12,6 +12,44 @@ enum { LW_STRIP = 256, LW_MARGIN = 8 }; /* functions are called for as many numb
 LW_INLINE double lw_after_f64(double result, double argument) { return (void)argument, result; }
 LW_INLINE float lw_after_f32(float result, float argument) { return (void)argument, result; }
 
+/* Functions that are called where a condition holds: their arguments are packed, and their results unpacked. Elsewhere
+ * results are 0. Where the condition holds everywhere nothing is moved, and places are not set. Whether it holds is 1 or 0 in
+ * integers as wide as the numbers of the loop, of which compilers make masks. */
+#define LW_PLACES(suffix, mask)                                                                                        \
+    LW_INLINE int64_t lw_places_##suffix(int32_t *restrict places, const mask *restrict where, int64_t count) {        \
+        int64_t some = 0;                                                                                              \
+        for (int64_t k = 0; k < count; ++k) some += where[k];                                                          \
+        if (some == 0 || some == count) return some;                                                                   \
+        some = 0;                                                                                                      \
+        for (int64_t k = 0; k < count; ++k) {                                                                          \
+            places[some] = (int32_t)k;                                                                                 \
+            some += where[k];                                                                                          \
+        }                                                                                                              \
+        return some;                                                                                                   \
+    }                                                                                                                  \
+    /* The same for functions that take so little that they are called everywhere, unless it holds seldom. */          \
+    LW_INLINE int64_t lw_most_places_##suffix(int32_t *restrict places, const mask *restrict where, int64_t count) {   \
+        const int64_t some = lw_places_##suffix(places, where, count);                                                 \
+        return some < count / 4 ? some : count;                                                                        \
+    }
+LW_PLACES(i64, int64_t)
+LW_PLACES(i32, int32_t)
+#define LW_PACKING(suffix, type)                                                                                       \
+    LW_INLINE const type *lw_pack_##suffix(type *restrict packed, const type *restrict x,                              \
+                                           const int32_t *restrict places, int64_t some, int64_t count) {              \
+        if (some == count) return x;                                                                                   \
+        for (int64_t k = 0; k < some; ++k) packed[k] = x[places[k]];                                                   \
+        return packed;                                                                                                 \
+    }                                                                                                                  \
+    LW_INLINE void lw_unpack_##suffix(type *restrict result, const type *restrict packed,                              \
+                                      const int32_t *restrict places, int64_t some, int64_t count) {                   \
+        if (some == count) return;                                                                                     \
+        memset(result, 0, (size_t)count * sizeof(type));                                                               \
+        for (int64_t k = 0; k < some; ++k) result[places[k]] = packed[k];                                              \
+    }
+LW_PACKING(f64, double)
+LW_PACKING(f32, float)
+
 /* Powers: those that are in doubt are left to pow. Doubts are bytes, and are looked through eight at a time; where some
  * are is noted without a branch, which would be mispredicted. */
 #ifdef LW_ROUNDING_TEST

@@ -40,8 +40,8 @@ LW_INLINE void diffused_part_3(const double *restrict old, int64_t old_s0, doubl
         int64_t j) {
     const double north = old[row_1 * old_s0 + j] - old[i * old_s0 + j];
     const double north_2 = north;
-    const double u_new = u[i * u_s0 + j] + (((lam * exp_2) * west_2) + ((north_2 > 0.0) ? (invariant_1 * north_2)
-            : 0.0));
+    const bool test = north_2 > 0.0;
+    const double u_new = u[i * u_s0 + j] + (((lam * exp_2) * west_2) + lw_select_f64(test, invariant_1 * north_2, 0.0));
     u[i * u_s0 + j] = u_new;
     const double s = 0.0;
     double s_2 = s;

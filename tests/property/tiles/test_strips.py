@@ -6,7 +6,6 @@ LAPWING_EXAMPLES sets how many bodies are tried, LAPWING_SEED which ones.
 
 from __future__ import annotations
 
-import math
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from hypothesis import strategies as st
 from loading import load
 from randomness import first_seed, seeds, wanted
 from searching import search
+from special_numbers import numbers
 
 import lapwing as lw
 from lapwing.codegen.tile import tile_source
@@ -144,16 +144,6 @@ def check_body(data: st.DataObject) -> None:
     check_arrays(arrays, expected)
     if best is not None:
         assert not differing(np.array([found], float), np.array([best], float)).any()
-
-
-def numbers(random: np.random.Generator, count: int) -> np.ndarray:
-    """Of usual sizes, some of others, and some that are special."""
-    usual = random.uniform(-3, 3, count)
-    special = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 5e-324, 1e-30, 1e200, 2.0**0.5]
-    picked = random.random(count)
-    usual = np.where(picked < 0.05, random.choice(special, count), usual)
-    with np.errstate(over="ignore"):
-        return np.where(picked > 0.97, usual * 10.0 ** random.integers(-300, 300, count), usual)
 
 
 def test_random_bodies() -> None:

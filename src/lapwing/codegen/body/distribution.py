@@ -10,6 +10,9 @@ What is computed before its turn is computed in every iteration anyway; where it
 which it is computed again. It reads nothing that an earlier
 statement of its iteration stores; where iterations depend on each other, nothing that any statement does: so every value is the
 one that it was. Where arguments lie one after the other in an array, they are taken from there, and u[j]**2 and u[j + 1]**2 once.
+
+A function that is called where a condition holds takes the arguments of those iterations, packed (stream compaction: Blelloch,
+Prefix Sums and Their Applications, 1990), so that it takes as long as they are many and meets no others.
 """
 
 from __future__ import annotations
@@ -27,10 +30,12 @@ MARGIN = 8  # LW_MARGIN of strips.h
 @dataclass(frozen=True)
 class StripCall:
     """A function that is called for many iterations at once; its arguments are locals, or elements of an array from the one of
-    the first iteration on. ``results``: what it gives, and how far behind the iteration's own argument that is."""
+    the first iteration on. ``results``: what it gives, and how far behind the iteration's own argument that is; ``where``: the
+    iterations that call it, if not all do."""
 
     operation: t.Operation
     results: tuple[tuple[t.Local, int], ...]
+    where: t.Local | None = None
 
     @property
     def further(self) -> int:
@@ -82,6 +87,29 @@ def distributed(
     return tuple(_joined(loops, len(loops) - 2 if behind else len(loops) - 1, summed))
 
 
+def takes_all_calls(body: Sequence[t.TypedStatement], index: str) -> bool:
+    """Whether all functions that are called where a condition holds are called between the loops that a loop with this body, of
+    which iterations are independent, is distributed over."""
+    parts = distributed(body, index, independent=True)
+    left = [s for part in parts for s in part.statements] if parts else body
+    values = (value for s in t.all_statements(left) for value in t.own_values(s))
+    return not any(_is_where(node) for value in values for node in t.walk(value))
+
+
+def without_unread(body: Sequence[t.TypedStatement]) -> list[t.TypedStatement]:
+    """Without locals that nobody reads, and that raise nothing."""
+    read, kept = set[t.Local](), list[t.TypedStatement]()
+    for statement in reversed(body):
+        if not isinstance(statement, t.TypedLocal) or statement.local in read or may_raise(statement):
+            read |= set(_read((statement,)))
+            kept.append(statement)
+    return kept[::-1]
+
+
+def _is_where(node: t.Typed) -> bool:
+    return isinstance(node, t.Operation) and node.operator == "where"
+
+
 def _with_a_term_each(body: Sequence[t.TypedStatement], sums: Collection[str]) -> frozenset[str]:
     """The sums to which every iteration adds one term."""
     names = [s.name for s in t.all_statements(body) if isinstance(s, t.TypedAccumulate)]
@@ -95,13 +123,14 @@ class _Call:
 
     operation: t.Operation
     turn: int
+    where: t.Local | None = None
     results: dict[int, t.Local] = field(default_factory=dict)
 
     def finished(self) -> StripCall:
         lowest = min(self.results)
         operands = (_moved(o, lowest) if isinstance(o, t.Load) else o for o in self.operation.operands)
         results = tuple((local, at - lowest) for at, local in sorted(self.results.items()))
-        return StripCall(replace(self.operation, operands=tuple(operands)), results)
+        return StripCall(replace(self.operation, operands=tuple(operands)), results, self.where)
 
 
 @dataclass
@@ -165,7 +194,7 @@ class _Distribution:
             arguments = [self._held(argument, before) for argument in taken]
             result = t.Local(node.dtype, f"{_short_name(node)} behind {len(self.calls_behind) + 1}", self.number)
             operation = replace(node, operands=(*arguments, *others), trap=None)
-            self.calls_behind.append(_Call(operation, 0, {0: result}))
+            self.calls_behind.append(_Call(operation, 0, results={0: result}))
             if node.trap is None:
                 return result
             return replace(node, operator="checked", operands=(result, *arguments, *others))
@@ -220,7 +249,7 @@ class _Distribution:
     def _awaited(self, statements: Sequence[t.TypedStatement]) -> set[t.Local]:
         """Locals that arguments of calls are computed from."""
         values = {s.local: s.value for s in statements if isinstance(s, t.TypedLocal)}
-        pending = [*self._arguments, *(o for call in self.calls for o in call.operation.operands)]
+        pending = [*self._arguments, *_operands(self.calls)]
         awaited: set[t.Local] = set()
         while pending:
             for local in _locals(pending.pop()):
@@ -238,6 +267,8 @@ class _Distribution:
             return node, 0
         if isinstance(node, t.Local):
             return node, self._turns.get(node) if node in self.own else 0
+        if _is_where(node):
+            return self._called_where(node)
         parts = [self._visited(child, always and is_always) for child, is_always in _evaluated(node)]
         turns = [turn for _, turn in parts]
         node = _with_children(node, [part for part, _ in parts])
@@ -251,16 +282,36 @@ class _Distribution:
             return self._called(node, known), turn + 1
         return node, turn
 
-    def _called(self, node: t.Operation, turns: Sequence[int]) -> t.Typed:
-        """The result of a call, whose operands' turns are these."""
+    def _called_where(self, node: t.Typed) -> tuple[t.Typed, int | None]:
+        """The same of a function that is called where a condition holds."""
+        assert isinstance(node, t.Operation)
+        call, condition = node.operands
+        if call in self.invariants or is_invariant(call):
+            return call, 0
+        assert isinstance(call, t.Operation)
+        parts = [self._visited(part) for part in (condition, *call.operands)]
+        turns = [turn for _, turn in parts if turn is not None]
+        (test, _), *operands = parts
+        call = replace(call, operands=tuple(operand for operand, _ in operands))
+        if len(turns) < len(parts):
+            return replace(node, operands=(call, test)), None
+        where = self._argument(test, turns[0])
+        assert isinstance(where, t.Local)
+        return self._called(call, turns[1:], where, turns[0]), max(turns) + 1
+
+    def _called(
+        self, node: t.Operation, turns: Sequence[int], where: t.Local | None = None, where_turn: int = 0
+    ) -> t.Typed:
+        """The result of a call, whose operands' turns are these. where: the iterations that call it, if not all do."""
         taken = strip_arguments(node)
         arguments = [self._argument(argument, turn) for argument, turn in zip(taken, turns, strict=False)]
         at = 0
-        if len(taken) == 1 and isinstance(arguments[0], t.Load):
+        if len(taken) == 1 and isinstance(arguments[0], t.Load) and where is None:
             at = _constant(arguments[0])
             arguments = [_moved(arguments[0], -at)]
         others = node.operands[len(taken) :]
-        call = self._call(replace(node, operands=(*arguments, *others), trap=None), at, max(turns))
+        operation = replace(node, operands=(*arguments, *others), trap=None)
+        call = self._call(operation, at, max(*turns, where_turn), where)
         if at not in call.results:
             name = _short_name(node)
             count = sum(len(call.results) for call in self.calls) + 1
@@ -274,13 +325,13 @@ class _Distribution:
                 result = t.Operation(node.dtype, "after", (result, argument))
         return result
 
-    def _call(self, operation: t.Operation, at: int, turn: int) -> _Call:
+    def _call(self, operation: t.Operation, at: int, turn: int, where: t.Local | None) -> _Call:
         """One that there is already for arguments near by, or another."""
         for call in self.calls:
             reach = {at, *call.results}
-            if call.operation == operation and max(reach) - min(reach) <= MARGIN:
+            if call.operation == operation and call.where == where and max(reach) - min(reach) <= MARGIN:
                 return call
-        self.calls.append(_Call(operation, turn + 1))
+        self.calls.append(_Call(operation, turn + 1, where))
         return self.calls[-1]
 
     def _argument(self, argument: t.Typed, turn: int) -> t.Typed:
@@ -378,6 +429,7 @@ def _stored(statements: Sequence[t.TypedStatement]) -> set[str]:
 def _operands(calls: Sequence[_Call]) -> Iterator[t.Local]:
     for call in calls:
         yield from _locals(call.operation)
+        yield from () if call.where is None else (call.where,)
 
 
 def _locals(node: t.Typed) -> Iterator[t.Local]:

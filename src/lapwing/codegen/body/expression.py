@@ -178,6 +178,8 @@ class Printer:
                 limit = literal(computing, CARRIED_LIMIT)
                 function = "lw_fitting" if computing == "int64" else "lw_fitting_f64"
                 return f"{function}({stripped(operands[0])}, -{limit}, {limit}, {node.trap}, trap)"
+            case "where":
+                return f"({operands[1]} ? {operands[0]} : {literal(dtype, 0.0)})"
             case "after":
                 return f"lw_after_{suffix}({', '.join(map(stripped, operands))})"
             case "checked":
@@ -301,6 +303,11 @@ def strip_call(node: t.Operation, arguments: Sequence[str], result: str, count: 
     is_loop = t.is_numpy_loop(node)
     first = [f"&{loop_variable(node.operator.removeprefix('numpy.'), node.dtype)}"] if is_loop else []
     return f"{strip_function(node)}({', '.join([*first, *arguments, result, count])});"
+
+
+def is_quick_power(node: t.Operation) -> bool:
+    """Whether it is a power that takes little in a strip."""
+    return powers.is_power(node) and _quick_power(node) is not None
 
 
 def _quick_power(node: t.Operation) -> str | None:

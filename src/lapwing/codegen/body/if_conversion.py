@@ -15,6 +15,11 @@ Both arms are executed symbolically: variables and elements that they change are
 where arms join each is a choice between two values (the φ of static single assignment). What is stored to is stored to in every
 iteration, once, at the end of the outermost condition. So everything has to be speculable: it raises nothing, and elements exist.
 Stores under a condition are to elements that exist anyway; nests with others are refused.
+
+In loops that are gone through in strips, powers and functions may be called under conditions (predication: Park and Schlansker,
+On Predicated Execution, 1991). Such a call keeps the conjunction of the conditions that it stands under as another operand, and
+``distribution`` calls the function where that holds; what raises does so there alone. Arms that compute alike, of other
+operands, do so once, of the operands chosen (branch fusion: Coutinho, Sampaio, Pereira and Meira, PACT 2011).
 """
 
 from __future__ import annotations
@@ -24,20 +29,31 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from lapwing.codegen.body.distribution import takes_all_calls, without_unread
+from lapwing.codegen.body.expression import strip_function
+from lapwing.loopnest.binding import powers
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.effects import is_speculable
 from lapwing.loopnest.guards import occurrences
+from lapwing.tiling.invariants import is_invariant
 
 _MOST_DIVISIONS = 6  # that are computed whatever conditions say
+_MOST_DIVISIONS_IN_STRIPS = 12  # of which functions are called besides: they take longer
 
 # Whether an element exists in every iteration, so that it may be loaded whatever conditions say.
 Exists = Callable[[t.Load], bool]
 
 
-def without_branches(bound: BoundNest, body: t.TypedBody) -> t.TypedBody:
-    """The body with conditional statements as values where these may always be computed. bound: its nest."""
-    statements, _ = _converted_all(body, _known(bound, body))
+def without_branches(bound: BoundNest, body: t.TypedBody, index: str | None = None) -> t.TypedBody:
+    """The body with conditional statements as values where these may always be computed. bound: its nest; index: of the loop, if
+    it is gone through in strips, in which functions are called where a condition holds."""
+    exists = _known(bound, body)
+    if index is not None and _calls_somewhere(body.statements):
+        statements, _ = _converted_all(body, exists, in_strips=True)
+        if takes_all_calls(statements, index):
+            return replace(body, statements=tuple(without_unread(statements)))
+    statements, _ = _converted_all(body, exists)
     return replace(body, statements=tuple(statements))
 
 
@@ -69,21 +85,34 @@ def _known(bound: BoundNest, body: t.TypedBody, exists: Exists = lambda _: False
     return is_known
 
 
-def _converted_all(body: t.TypedBody, exists: Exists) -> tuple[list[t.TypedStatement], str | None]:
+def _converted_all(
+    body: t.TypedBody, exists: Exists, in_strips: bool = False
+) -> tuple[list[t.TypedStatement], str | None]:
     """The statements without the conditions that can be values, and why the first other one cannot."""
-    return _converted(body.statements, exists, _Tests(), {a.name: a for a in body.accumulators})
+    return _converted(body.statements, exists, _Tests(), {a.name: a for a in body.accumulators}, in_strips)
 
 
 def _converted(
-    statements: Sequence[t.TypedStatement], exists: Exists, tests: _Tests, accumulators: Mapping[str, t.Accumulator]
+    statements: Sequence[t.TypedStatement],
+    exists: Exists,
+    tests: _Tests,
+    accumulators: Mapping[str, t.Accumulator],
+    in_strips: bool = False,
 ) -> tuple[list[t.TypedStatement], str | None]:
     found: list[t.TypedStatement] = []
     reason, joined = None, set[t.Local]()
     for statement in statements:
-        if isinstance(statement, t.TypedIf):
+        if isinstance(statement, t.SimpleStatement) and in_strips and _calls_somewhere((statement,)):
             given = replace(tests)
             try:
-                done = _Converter(statement, exists, tests, accumulators).statements()
+                found += _Converter(statement, exists, tests, accumulators, in_strips).statements()
+            except _Unfit:
+                tests.count, tests.values = given.count, given.values
+                found.append(statement)
+        elif isinstance(statement, t.TypedIf):
+            given = replace(tests)
+            try:
+                done = _Converter(statement, exists, tests, accumulators, in_strips).statements()
             except _Unfit as unfit:
                 reason = reason or str(unfit)
                 tests.count, tests.values = given.count, given.values
@@ -124,35 +153,49 @@ class _Tests:
 
 
 _Changed = dict[t.Local | t.Load, t.Typed]
+_Path = tuple[tuple[t.Local, bool], ...]  # conditions that hold, or do not, where something stands
 
 
 @dataclass
 class _Arm:
     """What an arm does: ``always``, to be done in any case; ``changed``, what variables and elements are at its end; ``added``,
-    what it adds to reductions."""
+    what it adds to reductions. ``path``: what has to hold for it."""
 
+    path: _Path = ()
     always: list[t.TypedStatement] = field(default_factory=list)
     changed: _Changed = field(default_factory=dict)
     added: list[t.TypedAccumulate] = field(default_factory=list)
 
 
 class _Converter:
-    """One statement with a condition, and all inside it."""
+    """One statement with a condition and all inside it, or one with functions under conditions in its expression. in_strips:
+    whether these may be called where a condition holds."""
 
     def __init__(
-        self, statement: t.TypedIf, exists: Exists, tests: _Tests, accumulators: Mapping[str, t.Accumulator]
+        self,
+        statement: t.TypedIf | t.SimpleStatement,
+        exists: Exists,
+        tests: _Tests,
+        accumulators: Mapping[str, t.Accumulator],
+        in_strips: bool,
     ) -> None:
         self._whole, self._exists, self._tests, self._accumulators = statement, exists, tests, accumulators
+        self._in_strips = in_strips
         inside = list(t.all_statements((statement,)))
         self._stores = {s.target: s for s in inside if isinstance(s, t.TypedStore)}
         self._named: dict[t.Typed, t.Typed] = {}  # what variables were set to
+        self._conditions: dict[_Path, t.Local] = {}  # that hold on paths, where one was asked for
+        self._paths: dict[t.Typed, _Path] = {}
+        self._calls: dict[t.Typed, t.Local] = {}  # where they are called
+        self._fused: dict[tuple[t.Typed, t.Typed, t.Typed], t.Typed | None] = {}
+        self._unions: dict[tuple[t.Typed, t.Typed], t.Typed] = {}
         divisions = sum(
             isinstance(node, t.Operation) and node.operator in ("/", "sqrt")
             for s in inside
             for value in t.own_values(s)
             for node in t.walk(value)
         )
-        if divisions > _MOST_DIVISIONS:
+        if divisions > (_MOST_DIVISIONS_IN_STRIPS if in_strips else _MOST_DIVISIONS):
             raise _Unfit("there are many divisions or roots under conditions")
         for target in self._stores:
             self._check_apart(target, self._stores)
@@ -162,6 +205,9 @@ class _Converter:
     def statements(self) -> list[t.TypedStatement]:
         """What is done in its place."""
         arm = _Arm()
+        if not isinstance(self._whole, t.TypedIf):
+            value = self._value(self._whole.value, {}, arm)
+            return [*arm.always, replace(self._whole, value=value)]
         self._join(self._whole, arm, {})
         line, text = self._whole.line, self._whole.text
         values = [t.TypedLocal(line, text, k, v) for k, v in arm.changed.items() if isinstance(k, t.Local)]
@@ -179,7 +225,10 @@ class _Converter:
         test = self._tests.new()
         value = self._value(statement.test, before, arm)
         arm.always.append(t.TypedLocal(statement.line, statement.text, test, value))
-        then, otherwise = (self._arm(block, before) for block in (statement.then, statement.otherwise))
+        then, otherwise = (
+            self._arm(block, before, (*arm.path, (test, holds)))
+            for block, holds in ((statement.then, True), (statement.otherwise, False))
+        )
         arm.always += [*then.always, *otherwise.always]
         for key in otherwise.changed | then.changed:
             values = []
@@ -187,15 +236,16 @@ class _Converter:
                 if key not in side.changed and key not in before and isinstance(key, t.Local):
                     raise _Unfit("a variable is set in one arm alone")
                 values.append(side.changed.get(key, before.get(key, key)))
-            arm.changed[key] = self._either(test, *values)
+            one, other = values
+            arm.changed[key] = self._either(test, one, other, arm)
         for side, is_then in ((then, True), (otherwise, False)):
             for added in side.added:
                 nothing = t.Literal(added.value.dtype, self._nothing(added))
                 one, other = (added.value, nothing) if is_then else (nothing, added.value)
                 arm.added.append(replace(added, value=t.Select(nothing.dtype, test, one, other, speculable=True)))
 
-    def _arm(self, block: Sequence[t.TypedStatement], before: _Changed) -> _Arm:
-        arm, own = _Arm(), set[t.Local]()
+    def _arm(self, block: Sequence[t.TypedStatement], before: _Changed, path: _Path) -> _Arm:
+        arm, own = _Arm(path), set[t.Local]()
         for statement in block:
             now = before | arm.changed
             match statement:
@@ -227,29 +277,66 @@ class _Converter:
         arm.always.append(statement)
         self._named[statement.local] = statement.value
 
+    def _new(self, arm: _Arm, value: t.Typed) -> t.Local:
+        """A local with a value."""
+        local = self._tests.new() if value.dtype == "bool" else self._tests.value(value.dtype)
+        self._name(arm, t.TypedLocal(self._whole.line, self._whole.text, local, value))
+        return local
+
     def _value(self, node: t.Typed, now: _Changed, arm: _Arm) -> t.Typed:
         """An expression where an arm has changed so much; what it takes of that has a name from then on."""
 
-        def visit(node: t.Typed) -> t.Typed:
+        def visit(node: t.Typed, path: _Path) -> t.Typed:
             if isinstance(node, t.Load):
                 self._check_apart(node, now)
-            if not isinstance(node, t.Load | t.Local) or node not in now:
-                return t.mapped(node, visit)
-            if not isinstance(now[node], t.Local | t.Literal | t.Scalar | t.Index):
-                local = self._tests.value(node.dtype)
-                self._name(arm, t.TypedLocal(self._whole.line, self._whole.text, local, now[node]))
-                now[node] = arm.changed[node] = local
-            return now[node]
+            if isinstance(node, t.Load | t.Local) and node in now:
+                if not isinstance(now[node], t.Local | t.Literal | t.Scalar | t.Index):
+                    local = self._tests.value(node.dtype)
+                    self._name(arm, t.TypedLocal(self._whole.line, self._whole.text, local, now[node]))
+                    now[node] = arm.changed[node] = local
+                return now[node]
+            if not self._in_strips:
+                return t.mapped(node, lambda child: visit(child, path))
+            match node:
+                case t.Select(test=test, then=then, otherwise=otherwise) if _calls(then) or _calls(otherwise):
+                    local = self._new(arm, _freed(visit(test, path), self._exists))
+                    one, other = (visit(a, (*path, (local, h))) for a, h in ((then, True), (otherwise, False)))
+                    self._check_speculable(one, other)
+                    return self._either(local, one, other, arm)
+                case t.Operation(operator="&&" | "||" as operator, operands=(first, *others)) if any(
+                    map(_calls, others)
+                ):
+                    found = visit(first, path)
+                    for other in others:
+                        local = self._new(arm, _freed(found, self._exists))
+                        value = visit(other, (*path, (local, operator == "&&")))
+                        self._check_speculable(value)
+                        found = t.Operation("bool", operator[0], (local, value))
+                    return found
+                case t.Operation(operands=operands) if path and is_called(node):
+                    operands = tuple(visit(operand, path) for operand in operands)
+                    return self._called(replace(node, operands=operands), path, arm)
+            return t.mapped(node, lambda child: visit(child, path))
 
-        self._check(node)
-        return _freed(visit(node), self._exists)
+        if arm.path or not self._in_strips:
+            self._check_elements(node)
+        value = _freed(visit(node, arm.path), self._exists)
+        if arm.path or not self._in_strips:
+            self._check_speculable(value)
+        return value
 
-    def _check(self, node: t.Typed) -> None:
+    def _check_elements(self, node: t.Typed) -> None:
         for part in t.walk(node):
             if isinstance(part, t.Load) and part not in self._stores and not self._exists(part):
                 raise _Unfit(f"{part.array} is read under a condition, and may have no such element elsewhere")
-        if not is_speculable(_freed(node, lambda _: True), with_divisions=True):
-            raise _Unfit("what is computed under a condition may raise, or calls a function")
+
+    def _check_speculable(self, *nodes: t.Typed) -> None:
+        for node in nodes:
+            if self._in_strips:
+                self._check_elements(node)
+            node = _freed(node, lambda _: True)
+            if not is_speculable(_known_apart(node) if self._in_strips else node, with_divisions=True):
+                raise _Unfit("what is computed under a condition may raise, or calls a function")
 
     @staticmethod
     def _check_apart(load: t.Load, changed: Iterable[t.Typed]) -> None:
@@ -257,13 +344,61 @@ class _Converter:
         if any(isinstance(key, t.Load) and key != load and not _are_apart(load, key) for key in changed):
             raise _Unfit(f"{load.array} is stored to under a condition, and may be read there by another index")
 
-    def _either(self, test: t.Local, one: t.Typed, other: t.Typed) -> t.Typed:
+    # -- functions that are called where a condition holds ------------------------------------------------------------
+
+    def _called(self, node: t.Operation, path: _Path, arm: _Arm) -> t.Typed:
+        """What a function gives on a path. It raises there alone."""
+        self._check_speculable(*node.operands)
+        call = replace(node, trap=None)
+        condition = self._condition(path, arm)
+        result: t.Typed = call
+        if strip_function(call) is not None and not is_invariant(call):
+            where = t.Operation(call.dtype, "where", (call, condition))
+            if where not in self._calls:
+                self._calls[where] = self._new(arm, where)
+            result = self._calls[where]
+        if node.trap is None:
+            return result
+        zero = t.Literal(node.dtype, 0.0)
+        certain = t.Select(node.dtype, condition, self._held(result, arm), zero, speculable=True)
+        return self._new(arm, replace(node, operator="checked", operands=(certain, *node.operands)))
+
+    def _held(self, node: t.Typed, arm: _Arm) -> t.Typed:
+        return node if isinstance(node, t.Local) else self._new(arm, node)
+
+    def _condition(self, path: _Path, arm: _Arm) -> t.Local:
+        """A local that says whether a path is taken."""
+        if path not in self._conditions:
+            (test, holds), before = path[-1], path[:-1]
+            value: t.Typed = test if holds else t.Operation("bool", "not", (test,))
+            if before:
+                value = t.Operation("bool", "&", (self._condition(before, arm), value))
+            condition = value if isinstance(value, t.Local) else self._new(arm, value)
+            self._conditions[path], self._paths[condition] = condition, path
+        return self._conditions[path]
+
+    def _either_path(self, one: t.Typed, other: t.Typed, arm: _Arm) -> t.Typed | None:
+        """What says whether one of two paths is taken: None where one always is."""
+        a, b = self._paths.get(one), self._paths.get(other)
+        if a and b and a[:-1] == b[:-1] and a[-1][0] == b[-1][0]:
+            return self._condition(a[:-1], arm) if a[:-1] else None
+        if one != other and (one, other) not in self._unions:
+            self._unions[one, other] = self._new(arm, t.Operation("bool", "|", (one, other)))
+        return self._unions.get((one, other), one)
+
+    # -- where arms join ---------------------------------------------------------------------------------------------
+
+    def _either(self, test: t.Typed, one: t.Typed, other: t.Typed, arm: _Arm) -> t.Typed:
         """One value or the other; of two quotients, the quotient of dividends and divisors: dividing takes long."""
+        if one == other:
+            return one
         a, b = (self._named.get(value, value) for value in (one, other))
         if isinstance(a, t.Operation) and isinstance(b, t.Operation) and _is_quotient(a) and _is_quotient(b):
             pairs = list(zip(a.operands, b.operands, strict=True))
             if a.dtype == b.dtype and all(x.dtype == y.dtype == a.dtype for x, y in pairs):
-                return replace(a, operands=tuple(self._either(test, x, y) for x, y in pairs))
+                return replace(a, operands=tuple(self._either(test, x, y, arm) for x, y in pairs))
+        if self._in_strips and (fused := self._fusion(test, one, other, arm)) is not None:
+            return fused
         if one.dtype == "bool":  # compilers have no vectors of them, but masks
             negated = t.Operation("bool", "not", (test,))
             return t.Operation(
@@ -271,7 +406,45 @@ class _Converter:
                 "|",
                 (t.Operation("bool", "&", (test, one)), t.Operation("bool", "&", (negated, other))),
             )
-        return one if one == other else t.Select(one.dtype, test, one, other, speculable=True)
+        return t.Select(one.dtype, test, one, other, speculable=True)
+
+    def _fusion(self, test: t.Typed, one: t.Typed, other: t.Typed, arm: _Arm) -> t.Typed | None:
+        """One of two values that are computed alike, where that takes a root, a quotient or a function: computed of one or the
+        other of what they are computed from."""
+        key = (test, one, other)
+        if key not in self._fused:
+            a, b = (self._named.get(value, value) for value in (one, other))
+            found = self._fusion_of(test, a, b, arm)
+            self._fused[key] = found if found is None else self._held(found, arm)
+        return self._fused[key]
+
+    def _fusion_of(self, test: t.Typed, a: t.Typed, b: t.Typed, arm: _Arm) -> t.Typed | None:
+        if isinstance(b, t.Select) and b.speculable and not isinstance(a, t.Select):
+            # a if test else (then if b's test else otherwise)
+            inner = self._fusion(test, a, b.then, arm)
+            any_of = t.Operation("bool", "|", (test, b.test))
+            return None if inner is None else t.Select(b.dtype, self._new(arm, any_of), inner, b.otherwise, True)
+        if not (isinstance(a, t.Operation) and isinstance(b, t.Operation)) or a.trap is not None or b.trap is not None:
+            return None
+        if (a.operator, a.dtype) != (b.operator, b.dtype) or len(a.operands) != len(b.operands):
+            return None
+        pairs = list(zip(a.operands, b.operands, strict=True))
+        if any(x.dtype != y.dtype for x, y in pairs) or (powers.is_power(a) and a.operands[1] != b.operands[1]):
+            return None
+        if a.operator == "where":
+            (call, other), (one_path, other_path) = pairs
+            fused = self._fusion_of(test, call, other, arm)
+            if fused is None:
+                return None
+            condition = self._either_path(one_path, other_path, arm)
+            return fused if condition is None else replace(a, operands=(fused, condition))
+        found = is_called(a) or a.operator in ("/", "sqrt", "math.sqrt")
+        operands = []
+        for x, y in pairs:
+            fused = None if x == y else self._fusion(test, x, y, arm)
+            found = found or fused is not None
+            operands.append(self._either(test, x, y, arm) if fused is None else fused)
+        return replace(a, operands=tuple(operands)) if found else None
 
     def _nothing(self, statement: t.TypedAccumulate) -> int | float:
         """What leaves a reduction as it is."""
@@ -303,6 +476,28 @@ def _freed(node: t.Typed, exists: Exists) -> t.Typed:
 
 def _is_free(node: t.Typed, exists: Exists) -> bool:
     return is_speculable(node) and all(exists(part) for part in t.walk(node) if isinstance(part, t.Load))
+
+
+def _known_apart(node: t.Typed) -> t.Typed:
+    """An expression without what is computed before the loops and raises nothing."""
+    if is_invariant(node) and not any(map(t.may_raise, t.walk(node))):
+        return t.Literal(node.dtype, 0)
+    return t.mapped(node, _known_apart)
+
+
+def _calls(node: t.Typed) -> bool:
+    return any(is_called(part) for part in t.walk(node))
+
+
+def is_called(node: t.Typed) -> bool:
+    """Whether an operation is a power or a function, which may raise and take long."""
+    if not isinstance(node, t.Operation):
+        return False
+    return strip_function(node) is not None or (node.operator.startswith("math.") and node.trap is not None)
+
+
+def _calls_somewhere(statements: Sequence[t.TypedStatement]) -> bool:
+    return any(_calls(value) for s in t.all_statements(statements) for value in t.own_values(s))
 
 
 def _are_apart(one: t.Load, other: t.Load) -> bool:

@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import groupby
 
 from lapwing.affine.affine import Affine
-from lapwing.codegen.body.distribution import Part, distributed, may_raise
-from lapwing.codegen.body.expression import C_TYPES, SUFFIXES, Printer, strip_arguments, strip_call, stripped
+from lapwing.codegen.body.distribution import Part, StripCall, distributed, may_raise
+from lapwing.codegen.body.expression import (  # fmt: skip
+    C_TYPES,
+    SUFFIXES,
+    Printer,
+    is_quick_power,
+    strip_arguments,
+    strip_call,
+    stripped,
+)
 from lapwing.codegen.body.if_conversion import without_branches
 from lapwing.codegen.body.names import Names
 from lapwing.codegen.body.text import element, indented, mentions, plus
@@ -28,6 +37,11 @@ IGNORED_TRAP = f"int64_t {IGNORED} = 0;"
 _Place = tuple[int, ...]  # of a statement: its position in its block, after that of the statement the block is in
 
 
+def _condition(call: StripCall) -> tuple[t.Local, bool] | None:
+    """Where a function is called, if not everywhere, and whether it takes little."""
+    return None if call.where is None else (call.where, is_quick_power(call.operation))
+
+
 class StatementWriter:
     """Prints the body of a bound nest. Text depends on types and structure, never on sizes."""
 
@@ -42,6 +56,10 @@ class StatementWriter:
         for array in bound.arrays:
             self.array(array.name)
         self.in_strips = False  # whether inner loops may be gone through in strips
+        values = (v for s in t.all_statements(bound.body.statements) for v in t.own_values(s))
+        dtypes = {node.dtype for value in values for node in t.walk(value)}
+        # Of what says whether something holds in iterations of a strip.
+        self._mask_dtype = "int64" if "float64" in dtypes or "float32" not in dtypes else "int32"
         self._loop_numbers: dict[_Place, int] = {}  # of those that may be gone through in strips
         # Of what functions give for a strip: the array that they fill, and how far behind the iteration's place it is there.
         self._strip_places: dict[t.Local, tuple[t.Local, int]] = {}
@@ -247,7 +265,9 @@ class StatementWriter:
         assigned = {s.local for s in t.all_statements(loop.body) if isinstance(s, t.TypedAssign)}
         if not (loop.independent and self.in_strips and assigned <= declared):
             return loop.body
-        return without_branches(self.bound, replace(self.bound.body, statements=loop.body)).statements
+        counts_up = isinstance(loop.step, t.Literal) and loop.step.value == 1
+        index = loop.index.name if counts_up else None
+        return without_branches(self.bound, replace(self.bound.body, statements=loop.body), index).statements
 
     def _wraps_of_inner(self, loop: t.TypedFor) -> Wrapping:
         """What wraps along an inner loop of which iterations are independent, so that they are worth vectors."""
@@ -341,7 +361,7 @@ class StatementWriter:
 
     def _part_block(self, part: Part, iteration: str, place: _Place) -> Iterator[str]:
         for local in part.incoming:
-            yield f"    const {C_TYPES[local.dtype]} {self._name(local)} = {self.in_strip(local, iteration)};"
+            yield f"    const {C_TYPES[local.dtype]} {self._name(local)} = {self.value_in_strip(local, iteration)};"
         kept = [f"{self.in_strip(local, iteration)} = {self._name(local)};" for local in part.outgoing]
         yield from self._inner_block(part.statements, place, kept)
 
@@ -354,10 +374,20 @@ class StatementWriter:
         array, behind = self._strip_places.get(local, (local, 0))
         return f"{self.strip_of(array)}[{plus(iteration, behind)}]"
 
+    def value_in_strip(self, local: t.Local, iteration: str) -> str:
+        """The local's value in an iteration."""
+        element = self.in_strip(local, iteration)
+        return f"{element} != 0" if local.dtype == "bool" else element
+
+    def strip_type(self, local: t.Local) -> str:
+        """The C type of its elements: where it says whether something holds, an integer as wide as numbers are, of which
+        compilers make masks."""
+        return C_TYPES[self._mask_dtype if local.dtype == "bool" else local.dtype]
+
     def strips(self, parts: Sequence[Part]) -> Iterator[str]:
         """Declares those arrays."""
         for local in dict.fromkeys(local for part in parts for local in part.outgoing):
-            yield f"{C_TYPES[local.dtype]} {self.strip_of(local)}[LW_STRIP];"
+            yield f"{self.strip_type(local)} {self.strip_of(local)}[LW_STRIP];"
         for part in parts:
             for call in part.calls:
                 (first, _), *_ = call.results
@@ -367,18 +397,53 @@ class StatementWriter:
     def strip_calls(self, part: Part, x: str, strip: tuple[str, str]) -> Iterator[str]:
         """The calls that follow a part of a loop, over iterations from the first one of a strip to its end."""
         first, end = strip
-        for call in part.calls:
-            arguments = []
-            for argument in strip_arguments(call.operation):
-                if isinstance(argument, t.Local):
-                    array, behind = self._strip_places.get(argument, (argument, 0))
-                    arguments.append(plus(self.strip_of(array), behind))
-                elif isinstance(argument, t.Load):
-                    arguments.append(f"&{self.printer.in_array(argument)}")
-            result = self.strip_of(call.results[0][0])
-            text = strip_call(call.operation, arguments, result, plus(f"{end} - {first}", call.further))
-            in_arrays = any(isinstance(argument, t.Load) for argument in strip_arguments(call.operation))
-            yield from ("{", f"    const int64_t {x} = {first};", f"    {text}", "}") if in_arrays else (text,)
+        for where, calls in groupby(part.calls, _condition):
+            lines: list[str] = []
+            for call in calls:
+                arguments = list(map(self._argument_of_strip, strip_arguments(call.operation)))
+                result, count = self.strip_of(call.results[0][0]), plus(f"{end} - {first}", call.further)
+                if where is None:
+                    lines.append(strip_call(call.operation, arguments, result, count))
+                else:
+                    lines += self._packed_call(call, arguments, result, count)
+                if any(isinstance(argument, t.Load) for argument in strip_arguments(call.operation)):
+                    lines = [f"const int64_t {x} = {first};", *lines]
+                if where is None:
+                    yield from lines if len(lines) == 1 else ("{", *indented(lines), "}")
+                    lines = []
+            if where is not None:
+                declared = f"const int64_t {x} = {first};"
+                inner = [*([declared] if declared in lines else []), *self._places(*where, f"{end} - {first}")]
+                yield from ("{", *indented([*inner, *(line for line in lines if line != declared)]), "}")
+
+    def _argument_of_strip(self, argument: t.Typed) -> str:
+        if isinstance(argument, t.Load):
+            return f"&{self.printer.in_array(argument)}"
+        assert isinstance(argument, t.Local)
+        array, behind = self._strip_places.get(argument, (argument, 0))
+        return plus(self.strip_of(array), behind)
+
+    def _places(self, where: t.Local, is_quick: bool, count: str) -> Iterator[str]:
+        """Which iterations of a strip call functions that are called where a condition holds."""
+        places, some = (self.names.get(name, name) for name in ("places", "some"))
+        yield f"int32_t {places}[LW_STRIP];"
+        function = f"lw_{'most_' if is_quick else ''}places_{SUFFIXES[self._mask_dtype]}"
+        yield f"const int64_t {some} = {function}({places}, {self._argument_of_strip(where)}, {count});"
+
+    def _packed_call(self, call: StripCall, arguments: Sequence[str], result: str, count: str) -> Iterator[str]:
+        """The call for those iterations alone."""
+        places, some, packed = (self.names.get(name, name) for name in ("places", "some", "packed"))
+        suffix, where = SUFFIXES[call.operation.dtype], f"{places}, {some}, {count}"
+        rooms = [f"{packed}[{number}]" for number in range(len(arguments) + 1)]
+        given = [
+            f"lw_pack_{suffix}({room}, {argument}, {where})" for room, argument in zip(rooms, arguments, strict=False)
+        ]
+        target = f"{some} < {count} ? {rooms[-1]} : {result}"
+        yield "{"
+        yield f"    {C_TYPES[call.operation.dtype]} {packed}[{len(rooms)}][LW_STRIP];"
+        yield f"    {strip_call(call.operation, given, target, some)}"
+        yield f"    lw_unpack_{suffix}({result}, {rooms[-1]}, {where});"
+        yield "}"
 
     def _inner_block(
         self, statements: Sequence[t.TypedStatement], place: _Place, last: Sequence[str] = ()

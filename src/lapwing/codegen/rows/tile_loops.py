@@ -44,7 +44,7 @@ class TileWriter(FaceWriter):
         innermost = bound.nest.space_loops[form.order[-1]]
         body = shortened(bound.body, innermost.name, innermost.step)
         if form.lanes == 1 and form.independent:
-            body = without_branches(bound, body)
+            body = without_branches(bound, body, innermost.name if innermost.step == 1 else "")
         super().__init__(replace(bound, body=body), faces)
         self.form, self.lanes = form, form.lanes
         self._row_names = self._name_row_invariants() if form.lanes == 1 and bound.skew is None else []
@@ -226,9 +226,12 @@ class TileWriter(FaceWriter):
                 (f"double *restrict {self._term_of(a)}", f"&{self.place_of_term(a, place)}")
                 for a in self._sums_of_part()
             ),
-            *((f"{C_TYPES[v.dtype]} {self.printer.name(v)}", self.in_strip(v, place)) for v in self._part.incoming),
             *(
-                (f"{C_TYPES[v.dtype]} *restrict {self._set_elsewhere(v)}", f"&{self.in_strip(v, place)}")
+                (f"{C_TYPES[v.dtype]} {self.printer.name(v)}", self.value_in_strip(v, place))
+                for v in self._part.incoming
+            ),
+            *(
+                (f"{self.strip_type(v)} *restrict {self._set_elsewhere(v)}", f"&{self.in_strip(v, place)}")
                 for v in self._part.outgoing
             ),
         ]

@@ -760,7 +760,7 @@ def _has_harmless_power(base: Value, exponent: ir.Expression) -> bool:
     return are_small and floats is not None and all(_python_power(each, exponent.value) is not None for each in floats)
 
 
-def _python_power(base: float, exponent: float) -> float | None:
+def _python_power(base: float, exponent: complex) -> float | None:
     """What Python finds, where that is a finite real number."""
     try:
         power = base**exponent
