@@ -46,6 +46,7 @@ def nest(u, v, a, b, p, q):{first}
 """
 COLUMNS = (4, 5, 12, 258, 260, 300, 523)  # among them those around one and two strips
 LEAVES = ("a[i, j]", "a[i, j + 1]", "a[i - 1, j]", "b[i, j]", "b[i, j - 2]", "p", "q", "u[i, j]")
+INNER_LEAVES = ("a[i, k]", "a[i, j + k - 3]", "a[i, j]", "b[i, k]", "p", "u[i, j]")
 CALLS = (
     "np.exp({})", "np.log({})", "np.tanh({})", "np.hypot({}, {})", "np.arctan2({}, {})", "np.sqrt({})", "({})**2", "({})**3",
     "abs({})**0.5", "({})**-1", "abs({})**1.25", "abs({})**p", "p**2 * ({})", "max({}, 0.0)**2", "chosen({}, {})",
@@ -57,7 +58,21 @@ RAISING = (
 )  # fmt: skip
 ARITHMETIC = ("{} + {}", "{} - {}", "{} * {}", "{} / {}", "max(np.float64({}), np.float64({}))", "-{}")
 CHOICES = ("({0} if {1} else {2})", "({0} if {1} else {2})", "({0} if {1} else {0} * 0.5)")
-KINDS = ("if", "if", "elif", "nested", "expression", "early", "sum", "extremum", "count", "chain", "in place")
+KINDS = (
+    "if",
+    "if",
+    "elif",
+    "nested",
+    "expression",
+    "early",
+    "sum",
+    "extremum",
+    "count",
+    "chain",
+    "in place",
+    "inner",
+    "inner",
+)
 
 
 @dataclass(frozen=True)
@@ -158,6 +173,27 @@ class Body:
                 self.add(1, "count += 1")
             case "chain":
                 self.add(0, f"v[i, j] = 0.5 * v[i, j - 1] + {self.expression(2)}")
+            case "inner":
+                body = Body(self.draw)
+                body.calls, body.leaves = self.calls, [*INNER_LEAVES, f"y{number}"]
+                body.add(0, f"for k in range({self.pick(['1, b.shape[1] - 1', '-2, 5', '0, b.shape[1] + 2'])}):")
+                guard = "0 <= k < b.shape[1] and 0 <= j + k - 3 < b.shape[1]"
+                body.add(1, self.pick([f"if {guard}:", f"if {guard} and {body.condition(1)}:"]))
+                if self.draw(st.booleans()):
+                    body.add(2, f"w = {body.expression(2)}")
+                    body.leaves += ["w"]
+                if self.draw(st.booleans()):
+                    body.add(2, f"if {body.condition(1)}:")
+                    body.add(3, f"y{number} = np.float64({body.expression(2)})")
+                body.add(2, f"y{number} = np.float64(0.5 * y{number} + {body.expression(2)})")
+                if self.draw(st.booleans()):
+                    shape = self.pick(self.calls)
+                    call = shape.format(
+                        *(f"({self.pick(['a[i, j]', 'y' + str(number)])})" for _ in range(shape.count("{")))
+                    )
+                    body.add(1, "else:", f"    y{number} = np.float64(y{number} - {call})")
+                self.add(0, f"y{number} = np.float64({self.expression(1)})", *body.lines)
+                self.leaves += [f"y{number}"] * 2
             case "in place":
                 self.add(0, f"if {self.condition(1)}:")
                 self.add(1, f"b[i, j] = {self.expression(2)}")
@@ -175,7 +211,8 @@ def bodies(draw: st.DrawFn) -> Drawn:
     order = draw(st.sampled_from(("2, u.shape[1] - 2", "2, u.shape[1] - 2", "u.shape[1] - 3, 1, -1")))
     text = HEAD.format(first=first, columns=order) + "".join(f"            {line}\n" for line in body.lines) + last
     dtype = draw(st.sampled_from(("float64", "float64", "float64", "float32")))
-    return Drawn(text, draw(st.sampled_from(COLUMNS)), dtype, draw(st.integers(0, 99)))
+    columns = draw(st.sampled_from(COLUMNS[:3] if "for k" in text else COLUMNS))
+    return Drawn(text, columns, dtype, draw(st.integers(0, 99)))
 
 
 def check_body(data: st.DataObject) -> None:
@@ -266,6 +303,51 @@ def stored_before(u, a):
                 u[i, j] = np.exp(u[i, j])
 
 
+@lw.nest
+def alike_in_a_chain_of_conditions(u, a):
+    for i in range(u.shape[0]):
+        for j in range(u.shape[1]):
+            if a[i, j] > 0.5:
+                g = np.sqrt(np.exp(a[i, j]) + u[i, j] ** 2) - 1.0
+            elif a[i, j] < -0.2:
+                g = np.sqrt(np.exp(-a[i, j]) + a[i, j] ** 2) - 1.0
+            else:
+                g = 0.25
+            u[i, j] = u[i, j] - 0.5 * g
+
+
+@lw.nest
+def along_a_chain(u, a):
+    for i in range(u.shape[0]):
+        for j in range(1, u.shape[1]):
+            if a[i, j] > 0.0:
+                w = np.exp(-a[i, j])
+                if a[i, j - 1] > 0.0:
+                    w = np.exp(a[i, j - 1]) * w
+                u[i, j] = 0.5 * u[i, j - 1] + w
+            else:
+                u[i, j] = 0.25 * u[i, j - 1] - np.sin(a[i, j]) - a[i, j - 1] ** 2
+
+
+@lw.nest
+def where_elements_exist(u, a):
+    for i in range(u.shape[0]):
+        for j in range(1, u.shape[1]):
+            if j > 3 and a[i, j - 3] > 0.0:
+                u[i, j] = u[i, j - 1] * 0.5 + np.exp(a[i, j - 3])
+
+
+@lw.nest
+def stored_on_the_way(u, a):
+    for i in range(u.shape[0]):
+        for j in range(u.shape[1]):
+            if a[i, j] > 0.0:
+                a[i, j] = 2.0 * a[i, j]
+                for k in range(2):
+                    u[i, j] = u[i, j] * 0.5 + k
+                u[i, j] = u[i, j] + np.exp(a[i, j])
+
+
 def text_of(nest: lw.Nest) -> str:
     bound = nest.bind({"u": np.zeros((3, 9)), "a": np.zeros((3, 9))})
     return tile_source(bound, (), legal_forms(bound, bound.analysis.dependences)[0])
@@ -281,6 +363,15 @@ def test_functions_are_called_where_a_condition_holds(nest: lw.Nest, called: str
     assert ("lw_pack_f64(" in text) is (nest is not alike)
 
 
+def test_functions_are_called_before_conditions_that_stay() -> None:
+    text = text_of(along_a_chain)
+    assert text.count("lw_strip_call_1_f64(") == 3
+    assert text.count("lw_strip_square_f64(") == 1
+    assert text.count(" if (") == 2
+    assert "? a[i * a_s0 + j - 3] : 0.0" in text_of(where_elements_exist)
+    assert "LW_STRIP" not in text_of(stored_on_the_way)
+
+
 def test_arms_that_compute_alike_do_so_once() -> None:
     assert text_of(alike).count("lw_strip_square_f64(") == 2
     assert text_of(alike).count(" sqrt(") == 1
@@ -292,16 +383,30 @@ def test_conditions_stay_where_functions_cannot_be_called_together() -> None:
     assert " if (" in text
 
 
-@pytest.mark.parametrize("nest", [some, alike, in_an_expression, raising, stored_before])
+@pytest.mark.parametrize(
+    "nest",
+    [
+        some,
+        alike,
+        alike_in_a_chain_of_conditions,
+        in_an_expression,
+        raising,
+        stored_before,
+        along_a_chain,
+        where_elements_exist,
+        stored_on_the_way,
+    ],
+)
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99, 1.0])
 def test_bits_whatever_share_of_iterations_calls(nest: lw.Nest, share: float) -> None:
     random = np.random.default_rng(3)
     a = np.where(random.random((5, 600)) < share, 0.75, -0.25) + random.uniform(0, 0.1, (5, 600))
     u = random.uniform(-1, 1, a.shape)
-    right = u.copy()
+    right, its_own = u.copy(), a.copy()
     nest(u, a)
-    nest.python(right, a)
+    nest.python(right, its_own)
     assert not differing(u, right).any()
+    assert not differing(a, its_own).any()
 
 
 def test_what_raises_does_so_where_its_condition_holds() -> None:

@@ -87,22 +87,26 @@ def distributed(
     return tuple(_joined(loops, len(loops) - 2 if behind else len(loops) - 1, summed))
 
 
-def takes_all_calls(body: Sequence[t.TypedStatement], index: str) -> bool:
-    """Whether all functions that are called where a condition holds are called between the loops that a loop with this body, of
-    which iterations are independent, is distributed over."""
-    parts = distributed(body, index, independent=True)
+def calls_left(body: Sequence[t.TypedStatement], index: str, independent: bool) -> list[t.Local]:
+    """Locals with what functions give that are called where a condition holds, if that is not done between the loops that a loop
+    with this body is distributed over."""
+    parts = distributed(body, index, independent)
     left = [s for part in parts for s in part.statements] if parts else body
-    values = (value for s in t.all_statements(left) for value in t.own_values(s))
-    return not any(_is_where(node) for value in values for node in t.walk(value))
+    return [s.local for s in left if isinstance(s, t.TypedLocal) and any(map(_is_where, t.walk(s.value)))]
 
 
-def without_unread(body: Sequence[t.TypedStatement]) -> list[t.TypedStatement]:
-    """Without locals that nobody reads, and that raise nothing."""
+def without_unread(body: Sequence[t.TypedStatement], copies: Collection[t.Local] = ()) -> list[t.TypedStatement]:
+    """Without locals that nobody reads, and that raise nothing. copies: of what is computed elsewhere, where it raises."""
     read, kept = set[t.Local](), list[t.TypedStatement]()
     for statement in reversed(body):
-        if not isinstance(statement, t.TypedLocal) or statement.local in read or may_raise(statement):
-            read |= set(_read((statement,)))
-            kept.append(statement)
+        if (
+            isinstance(statement, t.TypedLocal)
+            and statement.local not in read
+            and (statement.local in copies or not may_raise(statement))
+        ):
+            continue
+        read |= set(_read((statement,)))
+        kept.append(statement)
     return kept[::-1]
 
 

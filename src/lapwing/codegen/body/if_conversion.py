@@ -29,7 +29,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from lapwing.codegen.body.distribution import takes_all_calls, without_unread
 from lapwing.codegen.body.expression import strip_function
 from lapwing.loopnest.binding import powers
 from lapwing.loopnest.binding import typed as t
@@ -45,15 +44,10 @@ _MOST_DIVISIONS_IN_STRIPS = 12  # of which functions are called besides: they ta
 Exists = Callable[[t.Load], bool]
 
 
-def without_branches(bound: BoundNest, body: t.TypedBody, index: str | None = None) -> t.TypedBody:
-    """The body with conditional statements as values where these may always be computed. bound: its nest; index: of the loop, if
-    it is gone through in strips, in which functions are called where a condition holds."""
-    exists = _known(bound, body)
-    if index is not None and _calls_somewhere(body.statements):
-        statements, _ = _converted_all(body, exists, in_strips=True)
-        if takes_all_calls(statements, index):
-            return replace(body, statements=tuple(without_unread(statements)))
-    statements, _ = _converted_all(body, exists)
+def without_branches(bound: BoundNest, body: t.TypedBody, in_strips: bool = False) -> t.TypedBody:
+    """The body with conditional statements as values where these may always be computed. bound: its nest; in_strips: whether
+    functions may be called where conditions hold."""
+    statements, _ = _converted_all(body, elements_that_exist(bound, body), in_strips)
     return replace(body, statements=tuple(statements))
 
 
@@ -62,7 +56,7 @@ def for_lanes(bound: BoundNest, exists: Exists) -> tuple[t.TypedBody, str | None
 
     exists: which elements have a place of their own in every iteration, beside those that are in their arrays anyway.
     """
-    body, is_there = bound.body, _known(bound, bound.body, exists)
+    body, is_there = bound.body, elements_that_exist(bound, bound.body, exists)
     statements, reason = _converted_all(body, is_there)
     if reason is not None:
         return body, reason
@@ -70,7 +64,7 @@ def for_lanes(bound: BoundNest, exists: Exists) -> tuple[t.TypedBody, str | None
     return replace(body, statements=tuple(freed)), None
 
 
-def _known(bound: BoundNest, body: t.TypedBody, exists: Exists = lambda _: False) -> Exists:
+def elements_that_exist(bound: BoundNest, body: t.TypedBody, exists: Exists = lambda _: False) -> Exists:
     """Which elements exist in every iteration: those that every one touches, and those whose indices are inside of their arrays
     although no condition on indices stands around them, as was checked."""
     touched = frozenset(_always_loaded(body.statements))
@@ -102,7 +96,7 @@ def _converted(
     found: list[t.TypedStatement] = []
     reason, joined = None, set[t.Local]()
     for statement in statements:
-        if isinstance(statement, t.SimpleStatement) and in_strips and _calls_somewhere((statement,)):
+        if isinstance(statement, t.SimpleStatement) and in_strips and calls_somewhere((statement,)):
             given = replace(tests)
             try:
                 found += _Converter(statement, exists, tests, accumulators, in_strips).statements()
@@ -485,6 +479,13 @@ def _known_apart(node: t.Typed) -> t.Typed:
     return t.mapped(node, _known_apart)
 
 
+def is_free(node: t.Typed, exists: Exists) -> bool:
+    """Whether an expression may be evaluated in every iteration: that raises nothing, takes little, and elements exist."""
+    if any(isinstance(part, t.Load) and not exists(part) for part in t.walk(node)):
+        return False
+    return is_speculable(_known_apart(_freed(node, lambda _: True)), with_divisions=True)
+
+
 def _calls(node: t.Typed) -> bool:
     return any(is_called(part) for part in t.walk(node))
 
@@ -496,7 +497,7 @@ def is_called(node: t.Typed) -> bool:
     return strip_function(node) is not None or (node.operator.startswith("math.") and node.trap is not None)
 
 
-def _calls_somewhere(statements: Sequence[t.TypedStatement]) -> bool:
+def calls_somewhere(statements: Sequence[t.TypedStatement]) -> bool:
     return any(_calls(value) for s in t.all_statements(statements) for value in t.own_values(s))
 
 

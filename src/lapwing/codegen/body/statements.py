@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from lapwing.affine.affine import Affine
+from lapwing.codegen.body.conditional_calls import for_strips
 from lapwing.codegen.body.distribution import Part, StripCall, distributed, may_raise
 from lapwing.codegen.body.expression import (  # fmt: skip
     C_TYPES,
@@ -59,6 +60,7 @@ class StatementWriter:
         values = (v for s in t.all_statements(bound.body.statements) for v in t.own_values(s))
         dtypes = {node.dtype for value in values for node in t.walk(value)}
         # Of what says whether something holds in iterations of a strip.
+        self._inner_bodies: dict[int, tuple[t.TypedFor, tuple[t.TypedStatement, ...]]] = {}  # by the loops' ids
         self._mask_dtype = "int64" if "float64" in dtypes or "float32" not in dtypes else "int32"
         self._loop_numbers: dict[_Place, int] = {}  # of those that may be gone through in strips
         # Of what functions give for a strip: the array that they fill, and how far behind the iteration's place it is there.
@@ -260,14 +262,25 @@ class StatementWriter:
     # -- loops in strips, distributed over several ----------------------------------------------------------------------
 
     def _body_of_inner(self, loop: t.TypedFor) -> tuple[t.TypedStatement, ...]:
-        """What an inner loop does, without branches where its iterations are independent and hand nothing on."""
+        """What an inner loop does, without branches where its iterations are independent and hand nothing on, and with functions
+        called before conditions."""
+        if not self.in_strips:
+            return loop.body
+        _, body = self._inner_bodies.get(id(loop), (loop, None))
+        if body is None:
+            body = self._converted_body(loop)
+            self._inner_bodies[id(loop)] = loop, body
+        return body
+
+    def _converted_body(self, loop: t.TypedFor) -> tuple[t.TypedStatement, ...]:
+        counts_up = isinstance(loop.step, t.Literal) and loop.step.value == 1
         declared = {s.local for s in t.all_statements(loop.body) if isinstance(s, t.TypedVariable)}
         assigned = {s.local for s in t.all_statements(loop.body) if isinstance(s, t.TypedAssign)}
-        if not (loop.independent and self.in_strips and assigned <= declared):
-            return loop.body
-        counts_up = isinstance(loop.step, t.Literal) and loop.step.value == 1
-        index = loop.index.name if counts_up else None
-        return without_branches(self.bound, replace(self.bound.body, statements=loop.body), index).statements
+        body = replace(self.bound.body, statements=loop.body)
+        independent = loop.independent and assigned <= declared
+        if counts_up:
+            return for_strips(self.bound, body, loop.index.name, independent).statements
+        return without_branches(self.bound, body).statements if independent else loop.body
 
     def _wraps_of_inner(self, loop: t.TypedFor) -> Wrapping:
         """What wraps along an inner loop of which iterations are independent, so that they are worth vectors."""

@@ -18,9 +18,9 @@ from dataclasses import fields, replace
 from functools import cached_property
 
 from lapwing.affine.scanning import LoopBounds
+from lapwing.codegen.body.conditional_calls import for_strips
 from lapwing.codegen.body.distribution import Part
 from lapwing.codegen.body.expression import C_TYPES, stripped
-from lapwing.codegen.body.if_conversion import without_branches
 from lapwing.codegen.body.inspection import without_traps
 from lapwing.codegen.body.names import PairNames
 from lapwing.codegen.body.statements import IGNORED, IGNORED_TRAP, IN_ORDER, INDEPENDENT
@@ -43,8 +43,8 @@ class TileWriter(FaceWriter):
         self.given = bound
         innermost = bound.nest.space_loops[form.order[-1]]
         body = shortened(bound.body, innermost.name, innermost.step)
-        if form.lanes == 1 and form.independent:
-            body = without_branches(bound, body, innermost.name if innermost.step == 1 else "")
+        if form.lanes == 1:
+            body = for_strips(bound, body, innermost.name if innermost.step == 1 else "", form.independent)
         super().__init__(replace(bound, body=body), faces)
         self.form, self.lanes = form, form.lanes
         self._row_names = self._name_row_invariants() if form.lanes == 1 and bound.skew is None else []
