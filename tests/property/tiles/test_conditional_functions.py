@@ -318,15 +318,14 @@ def alike_in_a_chain_of_conditions(u, a):
 
 @lw.nest
 def along_a_chain(u, a):
-    for i in range(u.shape[0]):
-        for j in range(1, u.shape[1]):
-            if a[i, j] > 0.0:
-                w = np.exp(-a[i, j])
-                if a[i, j - 1] > 0.0:
-                    w = np.exp(a[i, j - 1]) * w
-                u[i, j] = 0.5 * u[i, j - 1] + w
-            else:
-                u[i, j] = 0.25 * u[i, j - 1] - np.sin(a[i, j]) - a[i, j - 1] ** 2
+    for j in range(1, u.shape[0]):
+        if a[j] > 0.0:
+            w = np.exp(-a[j])
+            if a[j - 1] > 0.0:
+                w = np.exp(a[j - 1]) * w
+            u[j] = 0.5 * u[j - 1] + w
+        else:
+            u[j] = 0.25 * u[j - 1] - np.sin(a[j]) - a[j - 1] ** 2
 
 
 @lw.nest
@@ -348,8 +347,8 @@ def stored_on_the_way(u, a):
                 u[i, j] = u[i, j] + np.exp(a[i, j])
 
 
-def text_of(nest: lw.Nest) -> str:
-    bound = nest.bind({"u": np.zeros((3, 9)), "a": np.zeros((3, 9))})
+def text_of(nest: lw.Nest, shape: tuple[int, ...] = (3, 9)) -> str:
+    bound = nest.bind({"u": np.zeros(shape), "a": np.zeros(shape)})
     return tile_source(bound, (), legal_forms(bound, bound.analysis.dependences)[0])
 
 
@@ -364,7 +363,7 @@ def test_functions_are_called_where_a_condition_holds(nest: lw.Nest, called: str
 
 
 def test_functions_are_called_before_conditions_that_stay() -> None:
-    text = text_of(along_a_chain)
+    text = text_of(along_a_chain, (9,))
     assert text.count("lw_strip_call_1_f64(") == 3
     assert text.count("lw_strip_square_f64(") == 1
     assert text.count(" if (") == 2
@@ -392,7 +391,6 @@ def test_conditions_stay_where_functions_cannot_be_called_together() -> None:
         in_an_expression,
         raising,
         stored_before,
-        along_a_chain,
         where_elements_exist,
         stored_on_the_way,
     ],
@@ -407,6 +405,17 @@ def test_bits_whatever_share_of_iterations_calls(nest: lw.Nest, share: float) ->
     nest.python(right, its_own)
     assert not differing(u, right).any()
     assert not differing(a, its_own).any()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99, 1.0])
+def test_bits_along_a_chain(share: float) -> None:
+    random = np.random.default_rng(4)
+    a = np.where(random.random(1300) < share, 0.75, -0.25) + random.uniform(0, 0.1, 1300)
+    u = random.uniform(-1, 1, a.shape)
+    right = u.copy()
+    along_a_chain(u, a)
+    along_a_chain.python(right, a)
+    assert not differing(u, right).any()
 
 
 def test_what_raises_does_so_where_its_condition_holds() -> None:
