@@ -172,6 +172,25 @@ def diffused(u, old, kappa, lam):
             u[i, j] += s
 
 
+@lw.nest
+def reinitialised(phi, old, sign, dt):
+    for i in range(1, old.shape[0]):
+        for j in range(1, old.shape[1] - 1):
+            west, east = old[i, j] - old[i, j - 1], old[i, j + 1] - old[i, j]
+            if sign[i, j] > 0.0:
+                slope = np.sqrt(max(west, 0.0) ** 2 + min(east, 0.0) ** 2)
+            elif sign[i, j] < 0.0:
+                slope = np.sqrt(min(west, 0.0) ** 2 + max(east, 0.0) ** 2)
+            else:
+                slope = np.exp(-old[i, j])
+            phi[i, j] = old[i, j] - dt * sign[i, j] * (slope - 1.0)
+            total = 0.0
+            for k in range(old.shape[1]):
+                if old[i, k] > 0.5:
+                    total = total * 0.5 + np.exp(sign[i, k])
+            phi[i, j] += total
+
+
 def collatz(steps, most):
     longest = 0
     for k in range(1, steps.shape[0]):
@@ -212,6 +231,7 @@ CASES: dict[str, tuple[lw.Nest, tuple[Any, ...]]] = {
     "relaxed": (relaxed, (floats(5, 6), floats(5, 6, 3))),
     "damped": (damped, (floats(5, 6, dtype=complex), floats(5, 6), 0.3j)),
     "diffused": (diffused, (floats(5, 6), floats(5, 7), np.float64(0.5), 0.25)),
+    "reinitialised": (reinitialised, (floats(5, 6), floats(5, 6), floats(5, 6), 0.25)),
     "collatz": (region_of(collatz), (floats(9, dtype=np.int32), 100)),
 }
 
