@@ -115,6 +115,56 @@ def test_what_was_before_a_loop_that_surely_runs_no_longer_counts() -> None:
         bound_of(mean, np.ones(5), 0)
 
 
+def squares(u, limit):
+    for i in range(u.shape[0]):
+        low = min(u[i], -0.0)
+        if u[i] > 4.0:
+            high = 2.0
+        else:
+            high = max(u[i], 0.0)
+        u[i] = (max(u[i], 0.0) ** 2 + low**2 + high**3) ** 0.5
+
+
+def square_of_an_argument(u, limit):
+    for i in range(u.shape[0]):
+        u[i] = max(u[i], limit) ** 2
+
+
+def square_of_a_large_number(u, limit):
+    for i in range(u.shape[0]):
+        u[i] = max(u[i], 1e200) ** 2
+
+
+def root_of_a_negative_number(u, limit):
+    for i in range(u.shape[0]):
+        u[i] = max(u[i], -1.0) ** 0.5
+
+
+def changed_in_a_loop(u, limit):
+    for i in range(u.shape[0]):
+        x = 0.0
+        for k in range(limit):
+            x = max(u[i], x * 1e200 + 1.0)
+        u[i] = x**2
+
+
+def test_powers_of_a_few_known_floats_raise_nothing() -> None:
+    assert not bound_of(squares, np.ones(5), 1.0).body.traps
+    u = np.array([-2.0, -0.0, 0.0, 1.5, 9.0, np.nan, np.inf, 1e-200])
+    right = u.copy()
+    lw.Nest(squares)(u, 1.0)
+    squares(right, 1.0)
+    assert u.tobytes() == right.tobytes()
+
+
+@pytest.mark.parametrize(
+    "function", [square_of_an_argument, square_of_a_large_number, root_of_a_negative_number, changed_in_a_loop]
+)
+def test_powers_of_other_floats_are_refused(function: Function) -> None:
+    with pytest.raises(lw.RefusedError, match=r"\*\* is between Python numbers or NumPy numbers"):
+        bound_of(function, np.ones(5), 3 if function is changed_in_a_loop else 3.0)
+
+
 def chained(u):
     for i in range(u.shape[0]):
         a = b = c = d = e = f = g = h = 0

@@ -291,6 +291,13 @@ def in_an_expression(u, a):
 def raising(u, a):
     for i in range(u.shape[0]):
         for j in range(u.shape[1]):
+            u[i, j] = math.log(a[i, j]) * np.tanh(a[i, j]) if a[i, j] > 0.0 else 0.0
+
+
+@lw.nest
+def of_the_library(u, a):
+    for i in range(u.shape[0]):
+        for j in range(u.shape[1]):
             u[i, j] = math.log(a[i, j]) if a[i, j] > 0.0 else 0.0
 
 
@@ -382,6 +389,10 @@ def test_conditions_stay_where_functions_cannot_be_called_together() -> None:
     assert " if (" in text
 
 
+def test_functions_that_are_called_one_by_one_anyhow_stay() -> None:
+    assert "LW_STRIP" not in text_of(of_the_library)
+
+
 @pytest.mark.parametrize(
     "nest",
     [
@@ -435,4 +446,4 @@ def test_what_raises_does_so_where_its_condition_holds() -> None:
 def raising_below(u, a):
     for i in range(u.shape[0]):
         for j in range(u.shape[1]):
-            u[i, j] = math.log(a[i, j]) if a[i, j] >= 0.0 else 0.0
+            u[i, j] = math.log(a[i, j]) * np.tanh(a[i, j]) if a[i, j] >= 0.0 else 0.0

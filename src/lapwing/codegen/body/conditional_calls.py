@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from lapwing.codegen.body.distribution import calls_left, without_unread
-from lapwing.codegen.body.expression import strip_function
+from lapwing.codegen.body.distribution import calls_left, calls_where, without_unread
+from lapwing.codegen.body.expression import is_quick_power, strip_function
 from lapwing.codegen.body.if_conversion import (
     Exists,
     calls_somewhere,
@@ -43,7 +43,7 @@ def for_strips(bound: BoundNest, body: t.TypedBody, index: str, independent: boo
     calls = calls_somewhere(body.statements)
     if independent:
         converted = without_unread(without_branches(bound, body, in_strips=True).statements) if calls else []
-        if calls and not calls_left(converted, index, independent):
+        if calls and _pays(converted) and not calls_left(converted, index, independent):
             body = replace(body, statements=tuple(converted))
         else:
             body = without_branches(bound, body)
@@ -59,13 +59,21 @@ def _with_calls_before(
     for _ in range(_MOST_ATTEMPTS):
         moving = _Moving(exists, frozenset(excluded))
         moved = without_unread(moving.all_of(body.statements), moving.copies)
-        if not moving.numbers:
+        if not moving.numbers or not _pays(moved):
             break
         left = calls_left(moved, index, independent)
         if not left:
             return tuple(moved)
         excluded |= {moving.numbers[local] for local in left if local in moving.numbers}
     return body.statements
+
+
+def _pays(statements: Sequence[t.TypedStatement]) -> bool:
+    """Whether calling functions where a condition holds takes less than calling them one by one, as C's library is called in any
+    case."""
+    calls = (call for s in t.all_statements(statements) for value in t.own_values(s) for call in calls_where(value))
+    own = [is_quick_power(call) or t.is_numpy_loop(call) for call in calls]
+    return any(own) or not own
 
 
 class _Unknown(Exception):

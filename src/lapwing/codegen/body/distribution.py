@@ -110,6 +110,13 @@ def without_unread(body: Sequence[t.TypedStatement], copies: Collection[t.Local]
     return kept[::-1]
 
 
+def calls_where(value: t.Typed) -> Iterator[t.Operation]:
+    """The functions that an expression calls where a condition holds."""
+    for node in t.walk(value):
+        if isinstance(node, t.Operation) and node.operator == "where" and isinstance(node.operands[0], t.Operation):
+            yield node.operands[0]
+
+
 def _is_where(node: t.Typed) -> bool:
     return isinstance(node, t.Operation) and node.operator == "where"
 

@@ -386,7 +386,7 @@ class _Converter:
         """One value or the other; of two quotients, the quotient of dividends and divisors: dividing takes long."""
         if one == other:
             return one
-        a, b = (self._named.get(value, value) for value in (one, other))
+        a, b = map(self._meant, (one, other))
         if isinstance(a, t.Operation) and isinstance(b, t.Operation) and _is_quotient(a) and _is_quotient(b):
             pairs = list(zip(a.operands, b.operands, strict=True))
             if a.dtype == b.dtype and all(x.dtype == y.dtype == a.dtype for x, y in pairs):
@@ -402,12 +402,18 @@ class _Converter:
             )
         return t.Select(one.dtype, test, one, other, speculable=True)
 
+    def _meant(self, value: t.Typed) -> t.Typed:
+        """What stands behind the names of a value."""
+        while isinstance(value, t.Local) and value in self._named:
+            value = self._named[value]
+        return value
+
     def _fusion(self, test: t.Typed, one: t.Typed, other: t.Typed, arm: _Arm) -> t.Typed | None:
         """One of two values that are computed alike, where that takes a root, a quotient or a function: computed of one or the
         other of what they are computed from."""
         key = (test, one, other)
         if key not in self._fused:
-            a, b = (self._named.get(value, value) for value in (one, other))
+            a, b = map(self._meant, (one, other))
             found = self._fusion_of(test, a, b, arm)
             self._fused[key] = found if found is None else self._held(found, arm)
         return self._fused[key]

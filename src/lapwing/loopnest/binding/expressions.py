@@ -52,6 +52,9 @@ from lapwing.loopnest.functions import (
 from lapwing.loopnest.guards import guards_access, guards_arm
 from lapwing.loopnest.refusals import Refusals, Stopped
 
+_BETWEEN_FLOATS = {"+": float.__add__, "-": float.__sub__, "*": float.__mul__}
+_MOST_CONSTANTS = 16  # that a value may be
+
 _SIZES = ("bool", "int8", "uint8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128")
 
 
@@ -299,7 +302,8 @@ class ExpressionLowering(ComplexLowering):
             typed_operator = "wrap"
         result_dtype = "float64" if operator == "/" and not is_inexact(dtype) else dtype
         interval = python_interval if PY_INT in results else None
-        return Value(t.Operation(result_dtype, typed_operator, operands, trap), frozenset(results), interval)
+        code = t.Operation(result_dtype, typed_operator, operands, trap)
+        return Value(code, frozenset(results), interval, _python_results(operator, a, b))
 
     def _shift(self, operator: str, a: Value, b: Value, line: int) -> Value:
         """NumPy shifts everything out where the count is negative or too large; Python raises, or has more digits."""
@@ -767,6 +771,16 @@ def _python_power(base: float, exponent: complex) -> float | None:
     except ArithmeticError:
         return None
     return power if isinstance(power, float) and math.isfinite(power) else None
+
+
+def _python_results(operator: str, a: Value, b: Value) -> frozenset[float] | None:
+    """What Python finds of two floats that are known."""
+    if operator not in _BETWEEN_FLOATS or (a.types | b.types) & {PY_INT, PY_BOOL, PY_COMPLEX}:
+        return None
+    ones, others = a.python_floats, b.python_floats
+    if ones is None or others is None or len(ones) * len(others) > _MOST_CONSTANTS:
+        return None
+    return frozenset(_BETWEEN_FLOATS[operator](one, other) for one in ones for other in others)
 
 
 def _all_constants(values: Sequence[Value]) -> frozenset[float] | None:
