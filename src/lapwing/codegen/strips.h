@@ -13,8 +13,8 @@ LW_INLINE double lw_after_f64(double result, double argument) { return (void)arg
 LW_INLINE float lw_after_f32(float result, float argument) { return (void)argument, result; }
 
 /* Functions that are called where a condition holds: their arguments are packed, and their results unpacked. Elsewhere
- * results are 0. Where the condition holds everywhere nothing is moved, and places are not set. Whether it holds is 1 or 0 in
- * integers as wide as the numbers of the loop, of which compilers make masks. */
+ * results are 0. Where the condition holds everywhere nothing is moved, and places are not set. Whether it holds is 1
+ * or 0 in integers as wide as the numbers of the loop, of which compilers make masks. */
 #define LW_PLACES(suffix, mask)                                                                                        \
     LW_INLINE int64_t lw_places_##suffix(int32_t *restrict places, const mask *restrict where, int64_t count) {        \
         int64_t some = 0;                                                                                              \
