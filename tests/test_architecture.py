@@ -68,6 +68,7 @@ lapwing.overlap.dataflow
 lapwing.tiling
 lapwing.roofline
 lapwing.codegen.body
+lapwing.codegen.outer_loops
 lapwing.codegen.rows
 lapwing.codegen.lanes
 lapwing.codegen

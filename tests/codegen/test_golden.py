@@ -19,6 +19,7 @@ from lapwing.codegen import tile
 from lapwing.codegen.compilation.toolchain import Compiler
 from lapwing.codegen.lanes import points
 from lapwing.codegen.plain import plain_source
+from lapwing.codegen.rows import outer_loops
 from lapwing.codegen.tile import tile_source
 from lapwing.planner.choose import make_plan
 from lapwing.runtime.binding.native import TILE_FLAGS
@@ -206,6 +207,29 @@ def collatz(steps, most):
     return longest, last
 
 
+@lw.nest
+def shortest(d, e, w, via):
+    for i in range(d.shape[0]):
+        for j in range(w.shape[1]):
+            best = d[i, j]
+            arg = -1
+            for k in range(w.shape[0]):
+                length = d[i, k] + w[k, j]
+                if length < best:
+                    best = length
+                    arg = k
+            e[i, j] = best
+            via[i, j] = arg
+
+
+def substituted(L, b, x):
+    for i in range(b.shape[0]):
+        s = b[i]
+        for j in range(i):
+            s -= L[i, j] * x[j]
+        x[i] = s / L[i, i]
+
+
 def region_of(function: Callable[..., Any]) -> lw.Nest:
     nest = lw.Nest(function)
     nest.source = dataclasses.replace(nest.source, sequential=True)
@@ -232,6 +256,8 @@ CASES: dict[str, tuple[lw.Nest, tuple[Any, ...]]] = {
     "damped": (damped, (floats(5, 6, dtype=complex), floats(5, 6), 0.3j)),
     "diffused": (diffused, (floats(5, 6), floats(5, 7), np.float64(0.5), 0.25)),
     "reinitialised": (reinitialised, (floats(5, 6), floats(5, 6), floats(5, 6), 0.25)),
+    "shortest": (shortest, (floats(9, 9), floats(9, 9), floats(9, 9), floats(9, 9, dtype=np.int64))),
+    "substituted": (region_of(substituted), (floats(9, 9), floats(9), floats(9))),
     "collatz": (region_of(collatz), (floats(9, dtype=np.int32), 100)),
 }
 
@@ -268,7 +294,8 @@ FILES: dict[str, Callable[[], str]] = {
 def test_generated_c_is_the_golden_file(
     name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(points, "vector_bytes", lambda: 64)
+    for module in (points, outer_loops):
+        monkeypatch.setattr(module, "vector_bytes", lambda: 64)
     text, path = FILES[name](), GOLDEN / name
     if request.config.getoption("--refresh-golden"):
         path.write_text(text, encoding="utf-8")

@@ -44,10 +44,15 @@ _MOST_DIVISIONS_IN_STRIPS = 12  # of which functions are called besides: they ta
 Exists = Callable[[t.Load], bool]
 
 
-def without_branches(bound: BoundNest, body: t.TypedBody, in_strips: bool = False) -> t.TypedBody:
-    """The body with conditional statements as values where these may always be computed. bound: its nest; in_strips: whether
-    functions may be called where conditions hold."""
-    statements, _ = _converted_all(body, elements_that_exist(bound, body), in_strips)
+def without_branches(
+    bound: BoundNest, body: t.TypedBody, exists: Exists = lambda _: False, in_strips: bool = False
+) -> t.TypedBody:
+    """The body with conditional statements as values where these may always be computed.
+
+    bound: its nest; exists: which elements every iteration has, beside those that are known to; in_strips: whether functions may
+    be called where conditions hold.
+    """
+    statements, _ = _converted_all(body, elements_that_exist(bound, body, exists), in_strips)
     return replace(body, statements=tuple(statements))
 
 

@@ -220,6 +220,9 @@ class StatementWriter:
                     yield from self._inner_block(otherwise, (*place, 1))
                 yield "}"
             case t.TypedFor(index=index, start=start, stop=stop, step=step):
+                if lanes := self.in_lanes(statement, place):
+                    yield from lanes
+                    return
                 x = self.index(index.name)
                 end = self.names.get(("end", *place), f"{x}_end")
                 first, last = (stripped(self.printer.print(bound)) for bound in (start, stop))
@@ -258,6 +261,10 @@ class StatementWriter:
                 yield self.printer.check(statement)
             case t.TypedJump(kind=kind):
                 yield f"{kind};"
+
+    def in_lanes(self, loop: t.TypedFor, place: tuple[int, ...]) -> Sequence[str]:
+        """An inner loop of which many iterations are done together; none where it is as it stands."""
+        return ()
 
     # -- loops in strips, distributed over several ----------------------------------------------------------------------
 

@@ -246,7 +246,10 @@ class ModuleWriter(StatementWriter):
 
     def _point_parameters(self) -> list[tuple[str, str]]:
         """What the loop body uses, as parameters of its function and as arguments of the call."""
-        body = "\n".join([*self.statements(), *self.unused_locals()])
+        return self.parameters_of("\n".join([*self.statements(), *self.unused_locals()]))
+
+    def parameters_of(self, body: str) -> list[tuple[str, str]]:
+        """What a text of the loop body uses, as parameters of a function and as arguments of its call."""
         found: list[tuple[str, str]] = []
         if mentions(body, "tile"):
             found.append(("const lw_tile *tile", "tile"))

@@ -28,6 +28,7 @@ from lapwing.codegen.body.text import Lines, indented, mentions, wrapped
 from lapwing.codegen.body.wrapping import Wrapping, middle, wrapping
 from lapwing.codegen.rows.faces import FaceWriter
 from lapwing.codegen.rows.inspector import InspectorWriter
+from lapwing.codegen.rows.outer_loops import OuterLoopWriter
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.chains import shortened
@@ -36,7 +37,7 @@ from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.invariants import is_row_invariant, raises_alike, row_invariants
 
 
-class TileWriter(FaceWriter):
+class TileWriter(OuterLoopWriter, FaceWriter):
     """Writes a tile whose rows stay where they are."""
 
     def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
@@ -57,6 +58,10 @@ class TileWriter(FaceWriter):
     def _counting_up(self, loop: str) -> str:
         """The name of a loop's index, if that is the loop's coordinate."""
         return loop if self.coordinate(loop) == self.index(loop) else ""
+
+    @property
+    def is_in_part(self) -> bool:
+        return self._part is not None
 
     @property
     def joins_sweeps(self) -> bool:
@@ -88,10 +93,18 @@ class TileWriter(FaceWriter):
             lines += [*unchecked.functions(), ""]
         lines += [*self.compute("void lw_tile_compute", unchecked), "", *self.face_functions()]
         strips = ['#include "strips.h"'] if any("LW_STRIP" in line for line in lines) else []
-        return "\n".join([*self.heading("One tile."), *self.headers(), *strips, "", *lines]) + "\n"
+        lanes = self.lanes_headers() or (unchecked.lanes_headers() if unchecked is not None else [])
+        return "\n".join([*self.heading("One tile."), *self.headers(), *strips, *lanes, "", *lines]) + "\n"
 
     def point_functions(self) -> Iterator[str]:
         """The loop body, in every form that the loops call."""
+        index = self._counting_up(self.nest.space_loops[self.form.order[-1]].name)
+        if self.in_strips and self.form.independent and index and not (self._parts or self._wraps):
+            self.make_innermost(index)
+        functions = list(self._point_functions())
+        yield from (*self.lane_functions(), *functions)
+
+    def _point_functions(self) -> Iterator[str]:
         if self._wraps or not self._parts:
             yield from (*self.point_function(), "")
         with self._where_nothing_wraps():
@@ -153,6 +166,12 @@ class TileWriter(FaceWriter):
     def _plain_loop(self, lines: Lines, k: int, start: str, stop: str, pragma: str) -> None:
         """The innermost loop over a range, in strips where it is distributed over several."""
         if not self._parts:
+            if several := self.innermost_in_lanes(self.nest.loops[k].name, start, stop):
+                lines.open("{")
+                lines.add(*several)
+                self._loop_over(lines, k, "", stop, self.point_call(), pragma)
+                lines.close()
+                return
             self._loop_over(lines, k, start, stop, self.point_call(), pragma)
             return
         strip, strip_end = (self.names.get(name, name) for name in ("strip", "strip_end"))
@@ -177,7 +196,7 @@ class TileWriter(FaceWriter):
         name = self.nest.loops[k].name
         x = self.coordinate(name)
         lines.add(*([pragma] if pragma else []))
-        lines.open(f"for (int64_t {x} = {start}; {x} < {stop}; ++{x}) {{")
+        lines.open(f"for ({f'int64_t {x} = {start}' if start else ''}; {x} < {stop}; ++{x}) {{")
         lines.add(*self.index_from_coordinates(name), call)
         lines.close()
 

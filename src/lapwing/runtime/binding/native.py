@@ -31,7 +31,7 @@ TILE_FLAGS = (
     "-std=c11", "-O3", "-march=native", "-fno-math-errno", "-ffp-contract=off", "-fwrapv", "-fopenmp-simd",
     "-fno-tree-loop-distribution", "-lm",
 )  # fmt: skip
-# Of tiles with buffers of transposed elements, which keep the whole width of vectors busy.
+# Of tiles with buffers of transposed elements, or roots and the like in outer loops' lanes: of the whole width of vectors.
 WIDE_FLAGS = ("-mprefer-vector-width=512",) if platform.machine() == "x86_64" else ()
 RUNTIME_FLAGS = ("-std=c++20", "-O2")
 
@@ -39,7 +39,8 @@ SOURCES = Path(__file__).parents[1] / "cpp"  # what the runtime is built from
 LIBURING = ("-DLAPWING_LIBURING", "-luring")
 _CODEGEN = Path(__file__).parents[2] / "codegen"
 HEADERS = tuple(  # that generated code includes
-    _CODEGEN / name for name in ("support.h", "strips.h", "transposed.h", "correctly_rounded.h", "ranges.h")
+    _CODEGEN / name
+    for name in ("support.h", "strips.h", "outer_loops.h", "transposed.h", "correctly_rounded.h", "ranges.h")
 )
 
 Announce = Callable[[str], None] | None
@@ -253,7 +254,10 @@ def _built_exactly(name: str, what: str, source: str, announce: Announce) -> tup
     """A library of generated code, with the flags that it was built with."""
     file = f"{name}.c"
     headers, compiler = headers_of(source), find_c_compiler()
-    wide = WIDE_FLAGS if '"transposed.h"' in source else ()
+    in_loops = (
+        '"outer_loops.h"' in source and "#pragma omp simd" in source
+    )  # operations that there are no vectors for in C
+    wide = WIDE_FLAGS if '"transposed.h"' in source or in_loops else ()
     for more in flags_to_try(source):
         flags = compiler.spelled((*TILE_FLAGS, *wide, *more))
         path = build_shared_library(

@@ -1,0 +1,283 @@
+"""The iterations of a loop done together in lanes, as C: some vectors of them, side by side in every statement.
+
+Straight statements in a row are one loop over these vectors. What they set for later is kept in arrays of vectors, which
+compilers keep in registers. Where lanes go through an inner loop from or to different iterations, vectors do those that all
+lanes have, and each lane does its others by itself, before and after; what has to follow iteration by iteration does so, too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from lapwing.codegen.body.expression import C_TYPES, SUFFIXES, Printer, stripped
+from lapwing.codegen.body.names import Names
+from lapwing.codegen.body.text import indented, mentions
+from lapwing.codegen.outer_loops.candidates import OuterLoop, is_ragged, rows_of
+from lapwing.codegen.outer_loops.expressions import Lanes
+from lapwing.codegen.outer_loops.independence import first_of
+from lapwing.loopnest.binding import typed as t
+
+VECTORS = 4  # LW_VECTORS of outer_loops.h
+VECTORS_OF_ROWS = 2  # where squares of rows take registers, too
+
+# Prints statements as they are, each by itself, at a place of its own.
+Scalar = Callable[[Sequence[t.TypedStatement]], Iterator[str]]
+
+
+class LaneStatements:
+    """Writes the statements of one loop. name: of its index in C; scalar: prints statements for one iteration."""
+
+    def __init__(
+        self,
+        loop: OuterLoop,
+        printer: Printer,
+        names: Names,
+        name: str,
+        stride: Callable[[str, int], str],
+        scalar: Scalar,
+    ) -> None:
+        self.loop = loop
+        self.lanes = Lanes(loop.index, loop.varying, printer, stride, self.element, self.own)
+        self._printer, self._names, self._x, self._scalar = printer, names, name, scalar
+        self._handed_on = {s.local for s in loop.statements if isinstance(s, t.TypedLocal | t.TypedVariable)}
+        later = (local for local in _locals_in(loop.later) if local in self._handed_on)
+        self._mentioned = Counter((*_locals_in(loop.statements), *later))
+
+    def own(self, what: str) -> str:
+        """A C name for what only vectors need."""
+        return self._names.get(("outer loop", what), what)
+
+    def vector(self, local: t.Local) -> str:
+        """The C name of a local's vectors."""
+        return self._names.get(("lanes of local", local), f"{self._printer.name(local)}_lanes")
+
+    def element(self, local: t.Local) -> str:
+        """The vector of a local at hand."""
+        return self.vector(local) if local in self._private else f"{self.vector(local)}[{self.own('vector')}]"
+
+    _private: frozenset[t.Local] = frozenset()
+
+    # -- blocks ----------------------------------------------------------------------------------------------------------
+
+    def lines(self) -> Iterator[str]:
+        """All of them, for iterations from that of the C variable of the index on."""
+        yield f"const int64_t {self._first} = {self._x};"
+        yield from self._block(self.loop.statements)
+        if self.loop.later:
+            used = sorted(set(_locals_in(self.loop.later)) & self._handed_on, key=str)
+            assigned = {s.local for s in t.all_statements(self.loop.later) if isinstance(s, t.TypedAssign)}
+            own = [local for local in used if local in assigned]
+            yield from self._by_lane(used, own, list(self._scalar(self.loop.later)))
+
+    @property
+    def _first(self) -> str:
+        return self._printer.name(first_of(self.loop.index))
+
+    @property
+    def last(self) -> str:
+        """Where the last vector begins at most."""
+        return self._names.get(("last lanes", self.loop.index), f"{self._x}_last")
+
+    def _at_vector(self, number: str) -> str:
+        """Where a vector begins."""
+        if not self.loop.repeats:
+            return f"{self._first} + {number} * LW_LANES"
+        return f"lw_min_i64({self._first} + {number} * LW_LANES, {self.last})"
+
+    def _block(self, statements: Sequence[t.TypedStatement]) -> Iterator[str]:
+        group: list[t.TypedStatement] = []
+
+        def flushed() -> Iterator[str]:
+            if group:
+                yield from self._together(group)
+                group.clear()
+
+        for statement in statements:
+            match statement:
+                case t.TypedVariable(local=local, value=None) if local in self.loop.varying:
+                    yield f"{self._declared(local)};"
+                case t.TypedVariable(local=local, value=t.Typed() as value) if local in self.loop.varying:
+                    yield f"{self._declared(local)};"
+                    group.append(t.TypedAssign(statement.line, statement.text, local, value))
+                case t.TypedLocal(local=local) | t.TypedAssign(local=local) if local in self.loop.varying:
+                    group.append(statement)
+                case t.TypedStore():
+                    group.append(statement)
+                case t.TypedLocal() | t.TypedVariable():
+                    yield from self._scalar((statement,))
+                case t.TypedAssign():
+                    yield from flushed()
+                    yield from self._scalar((statement,))
+                case t.TypedIf(test=test, then=then, otherwise=otherwise):
+                    yield from flushed()
+                    yield f"if ({stripped(self._printer.print(test))}) {{"
+                    yield from indented(list(self._block(then)))
+                    if otherwise:
+                        yield "} else {"
+                        yield from indented(list(self._block(otherwise)))
+                    yield "}"
+                case t.TypedFor():
+                    yield from flushed()
+                    yield from self._ragged(statement) if is_ragged(statement, self.lanes) else self._for(statement)
+                case _:
+                    raise AssertionError(statement)
+        yield from flushed()
+
+    def _declared(self, local: t.Local) -> str:
+        return f"lw_lanes_{SUFFIXES[local.dtype]} {self.vector(local)}[LW_VECTORS]"
+
+    def _together(self, group: Sequence[t.TypedStatement]) -> Iterator[str]:
+        """Straight statements, for one vector after the other."""
+        own = {s.local for s in group if isinstance(s, t.TypedLocal)}
+        inside = Counter(_locals_in(group))
+        self._private = frozenset(local for local in own if inside[local] == self._mentioned[local])
+        for local in sorted(own - self._private, key=str):
+            yield f"{self._declared(local)};"
+        vector, lines = self.own("vector"), list[str]()
+        for statement in group:
+            assert isinstance(statement, t.TypedStore | t.TypedLocal | t.TypedAssign)
+            before, value = self.lanes.print(statement.value)
+            lines += before
+            match statement:
+                case t.TypedStore(target=target):
+                    lines.append(self.lanes.store(target, value))
+                case t.TypedLocal(local=local) | t.TypedAssign(local=local):
+                    const = f"const lw_lanes_{SUFFIXES[local.dtype]} " if local in self._private else ""
+                    lines.append(f"{const}{self.element(local)} = {value};")
+        self._private = frozenset()
+        yield "#pragma GCC unroll 4"
+        yield f"for (int {vector} = 0; {vector} < {self.own('vectors')}; ++{vector}) {{"
+        if any(mentions(line, self._x) for line in lines):
+            yield f"    const int64_t {self._x} = {self._at_vector(vector)};"
+        yield from indented(lines)
+        yield "}"
+
+    # -- loops -----------------------------------------------------------------------------------------------------------
+
+    def _for(self, loop: t.TypedFor) -> Iterator[str]:
+        """An inner loop that all lanes go through alike."""
+        assert isinstance(loop.step, t.Literal)
+        x, by = self._printer.name(loop.index), loop.step.value
+        begin, end = (stripped(self._printer.print(bound)) for bound in (loop.start, loop.stop))
+        assert isinstance(by, int)
+        stop = self._names.get(("lanes end", id(loop)), f"{x}_stop")
+        yield f"const int64_t {stop} = {end};"
+        if rows := rows_of(loop, self.lanes):
+            yield from self._in_squares(loop, rows, begin, stop)
+            return
+        goes_on = f"{x} {'<' if by > 0 else '>'} {stop}"
+        moves = f"++{x}" if by == 1 else f"--{x}" if by == -1 else f"{x} += {by}"
+        yield f"for (int64_t {x} = {begin}; {goes_on}; {moves}) {{"
+        yield from indented(list(self._block(loop.body)))
+        yield "}"
+
+    def _in_squares(self, loop: t.TypedFor, rows: Sequence[t.Load], begin: str, end: str) -> Iterator[str]:
+        """A loop in which each lane goes through rows of its own: as many elements of all of them at once as there are lanes."""
+        x, vector = self._printer.name(loop.index), self.own("vector")
+        first, step = self._names.get(("square", id(loop)), f"{x}_square"), self.own("step")
+        yield "{"
+        yield f"    int64_t {x} = {begin};"
+        yield f"    for (; {x} <= {end} - LW_LANES; {x} += LW_LANES) {{"
+        yield f"        const int64_t {first} = {x};"
+        names = {load: self._names.get(("square of", id(loop), load), f"{load.array}_square") for load in rows}
+        for load, name in names.items():
+            yield f"        lw_lanes_{SUFFIXES[load.dtype]} {name}[LW_VECTORS][LW_LANES];"
+        yield f"        for (int {vector} = 0; {vector} < {self.own('vectors')}; ++{vector}) {{"
+        yield f"            const int64_t {self._x} = {self._at_vector(vector)};"
+        yield from indented([self.lanes.square(load, f"{name}[{vector}]") for load, name in names.items()], 3)
+        yield "        }"
+        yield "        #pragma GCC unroll 16"
+        yield f"        for (int {step} = 0; {step} < LW_LANES; ++{step}) {{"
+        yield f"            const int64_t {x} = {first} + {step};"
+        self.lanes.placed = {load: f"{name}[{vector}][{step}]" for load, name in names.items()}
+        body = list(self._block(loop.body))
+        yield from indented([*body, *([] if any(mentions(line, x) for line in body) else [f"(void){x};"])], 3)
+        self.lanes.placed = {}
+        yield "        }"
+        yield "    }"
+        yield f"    for (; {x} < {end}; ++{x}) {{"
+        yield from indented(list(self._block(loop.body)), 2)
+        yield "    }"
+        yield "}"
+
+    def _ragged(self, loop: t.TypedFor) -> Iterator[str]:
+        """An inner loop that lanes go through from or to different iterations."""
+        x = self._printer.name(loop.index)
+        start, stop = (stripped(self._printer.print(bound)) for bound in (loop.start, loop.stop))
+        begin, end = (self._names.get((what, id(loop)), f"{x}_{what}") for what in ("all_from", "all_until"))
+        handed_on = sorted(self._set_in(self.loop.statements) & set(_locals_in((loop,))), key=str)
+        declared = self._set_in(loop.body)
+        used = [local for local in handed_on if local not in declared]
+        of_bounds = [local for local in used if local in set(_locals_of(loop.start, loop.stop))]
+        assigned = [s.local for s in loop.body if isinstance(s, t.TypedAssign) and s.local not in declared]
+        yield f"int64_t {begin} = INT64_MIN, {end} = INT64_MAX;"
+        yield from self._by_lane(
+            of_bounds,
+            (),
+            [f"{begin} = lw_max_i64({begin}, {start});", f"{end} = lw_min_i64({end}, {stop});"],
+        )
+        yield f"if ({begin} > {end}) {begin} = {end};"
+        body = list(self._scalar(loop.body))
+
+        def alone(first: str, last: str) -> Iterator[str]:
+            lines = [f"for (int64_t {x} = {first}; {x} < {last}; ++{x}) {{", *indented(body), "}"]
+            return self._by_lane(used, assigned, lines)
+
+        yield from alone(start, f"lw_min_i64({begin}, {stop})")
+        if rows := rows_of(loop, self.lanes):
+            yield from self._in_squares(loop, rows, begin, end)
+        else:
+            yield f"for (int64_t {x} = {begin}; {x} < {end}; ++{x}) {{"
+            yield from indented(list(self._block(loop.body)))
+            yield "}"
+        yield from alone(f"lw_max_i64({start}, {end})", stop)
+
+    def _by_lane(self, used: Iterable[t.Local], assigned: Iterable[t.Local], lines: Sequence[str]) -> Iterator[str]:
+        """Statements for one iteration after the other, which take locals out of their vectors and put some back."""
+        lane, kept = self.own("lane"), set(assigned)
+        yield f"for (int {lane} = 0; {lane} < {self.own('vectors')} * LW_LANES; ++{lane}) {{"
+        place = f"{self._first} + {lane}"
+        if self.loop.repeats:
+            place = f"{self._at_vector(f'{lane} / LW_LANES')} + {lane} % LW_LANES"
+        yield f"    const int64_t {self._x} = {place};"
+        for local in dict.fromkeys((*used, *assigned)):
+            if local in self.loop.varying:
+                const = "" if local in kept else "const "
+                truth = " != 0" if local.dtype == "bool" else ""
+                name = self._printer.name(local)
+                yield f"    {const}{C_TYPES[local.dtype]} {name} = {self._at(local, lane)}{truth};"
+        yield from indented(lines)
+        for local in sorted(kept, key=str):
+            name = self._printer.name(local)
+            yield f"    {self._at(local, lane)} = {f'-{name}' if local.dtype == 'bool' else name};"
+        yield f"    (void){self._x};"
+        yield "}"
+
+    def _at(self, local: t.Local, lane: str) -> str:
+        return f"{self.vector(local)}[{lane} / LW_LANES][{lane} % LW_LANES]"
+
+    @staticmethod
+    def _set_in(statements: Iterable[t.TypedStatement]) -> set[t.Local]:
+        return {s.local for s in t.all_statements(statements) if isinstance(s, t.TypedLocal | t.TypedVariable)}
+
+
+def _locals_of(*values: t.Typed) -> Iterator[t.Local]:
+    for value in values:
+        yield from (node for node in t.walk(value) if isinstance(node, t.Local))
+
+
+def _locals_in(statements: Iterable[t.TypedStatement]) -> Iterator[t.Local]:
+    """Every mention of a local in expressions, and where it is assigned to."""
+    for statement in t.all_statements(statements):
+        yield from _locals_of(*t.own_values(statement))
+        if isinstance(statement, t.TypedAssign):
+            yield statement.local
+
+
+def free_names(loop: OuterLoop) -> tuple[list[t.Local], list[t.Index]]:
+    """The locals that iterations take from around the loop, and the indices of loops inside of it."""
+    statements = (*loop.statements, *loop.later)
+    own = LaneStatements._set_in(statements)
+    inner = [s.index for s in t.all_statements(statements) if isinstance(s, t.TypedFor)]
+    return sorted(set(_locals_in(statements)) - own, key=str), inner

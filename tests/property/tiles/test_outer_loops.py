@@ -1,0 +1,303 @@
+"""Loops around reductions that are computed in lanes: random nests of loops, whose inner loops sum up, multiply, or look for an
+extremum or its place, have the bits of the plain loop, with NaN, infinities, zeros of both signs, ties, and loops without
+iterations among what they meet.
+
+LAPWING_EXAMPLES sets how many are tried, LAPWING_SEED which ones.
+"""
+
+from __future__ import annotations
+
+import inspect
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from comparing import check_arrays
+from hypothesis import strategies as st
+from loading import load
+from randomness import first_seed, wanted
+from searching import search
+
+import lapwing as lw
+from lapwing.codegen.rows import outer_loops
+from lapwing.runtime.execute import tile_library
+
+DTYPES = ("float64", "float64", "float32", "int64", "int32", "int16", "uint8")
+ELEMENTS = (
+    "a[i, k]",
+    "b[k, j]",
+    "b[k, j]",
+    "x[k]",
+    "x[j]",
+    "b[k, j + 1]",
+    "b[k + 1, j]",
+    "x[i]",
+    "c[i, j]",
+    "b[j, k]",
+    "b[j, k]",
+    "b[j + 1, k]",
+)
+BOUNDS = (
+    "n",
+    "n",
+    "n",
+    "i",
+    "j",
+    "i, n",
+    "j, n",
+    "min(n, j + 2)",
+    "max(0, j - 3), n",
+    "1, n",
+    "n - 1, -1, -1",
+    "0",
+    "2",
+)
+VALUES = (0.0, -0.0, 1.0, 1.0, -1.5, 3.25, 0.1, np.nan, np.inf, -np.inf, 5e-324, 1e300)
+
+
+@st.composite
+def terms(draw: st.DrawFn, floats: bool, depth: int = 2) -> str:
+    kinds = ("element", "element", "+", "-", "*", "max", "choice", "abs", "index", "square root")
+    kind = draw(st.sampled_from(kinds if floats else kinds[:-1]))
+    if depth == 0 or kind == "element":
+        return draw(st.sampled_from(ELEMENTS))
+    one, other = (draw(terms(floats, depth - 1)) for _ in range(2))
+    match kind:
+        case "max":
+            return f"{draw(st.sampled_from(('max', 'min')))}({one}, {other})"
+        case "choice":
+            return f"({one} if {draw(st.sampled_from(ELEMENTS))} > {draw(st.sampled_from(ELEMENTS))} else {other})"
+        case "abs":
+            return f"abs({one})"
+        case "square root":
+            return f"np.sqrt(abs({one}))" if draw(st.booleans()) else f"({one}) / 2.5"
+        case "index":
+            return f"({one} + {draw(st.sampled_from('ijk'))})"
+    return f"({one} {kind} {other})"
+
+
+@st.composite
+def reductions(draw: st.DrawFn, floats: bool, number: int) -> tuple[list[str], list[str]]:
+    """The lines of an inner loop with what comes before it, and the expressions that it ends with."""
+    term, bounds = draw(terms(floats)), draw(st.sampled_from(BOUNDS))
+    s, arg = f"s{number}", f"arg{number}"
+    first = draw(st.sampled_from(("c[i, j]", "x[j]", "0", "0.0", "1.0", "-np.inf")[: 6 if floats else 3]))
+    before, results = [f"{s} = {first}"], [s]
+    kind = draw(
+        st.sampled_from(("sum", "product", "max", "if", "argument", "argument", "last argument", "two", "element"))
+    )
+    match kind:
+        case "sum":
+            body = [f"{s} {draw(st.sampled_from(('+=', '-=')))} {term}"]
+        case "product":
+            body = [f"{s} = {s} * ({term})"]
+        case "max":
+            body = [f"{s} = {draw(st.sampled_from(('max', 'min')))}({s}, {term})"]
+        case "if":
+            body = [f"if {draw(st.sampled_from(ELEMENTS))} > {s}:", f"    {s} = {term}"]
+        case "argument" | "last argument":
+            compared = draw(st.sampled_from(("<", ">"))) + ("=" if kind == "last argument" else "")
+            body = [f"v = {term}", f"if v {compared} {s}:", f"    {s} = v", f"    {arg} = k"]
+            before.append(f"{arg} = {draw(st.sampled_from(('-1', '0', 'i')))}")
+            results.append(arg)
+        case "two":
+            body = [f"d = {term}", f"{s} += d", f"t{number} = t{number} + d * x[k]"]
+            before.append(f"t{number} = {0.0 if floats else 0}")
+            results.append(f"t{number}")
+        case "element":
+            before = [f"c[i, j] = {first}"] if draw(st.booleans()) else []
+            body, results = [f"c[i, j] = c[i, j] + {term.replace('c[i, j]', 'x[i]')}"], []
+    return [*before, f"for k in range({bounds}):", *(f"    {line}" for line in body)], results
+
+
+@st.composite
+def nests(draw: st.DrawFn, floats: bool) -> str:
+    lines = []
+    for number in range(draw(st.integers(1, 2))):
+        body, results = draw(reductions(floats, number))
+        lines += body
+        lines += [f"{target}[i, j] = {value}" for target, value in zip(("c", "p"), results, strict=False)]
+    if draw(st.integers(0, 3)) == 0:
+        lines.append("e[i, j] = e[i, j] + c[i, j]")
+    around = draw(st.sampled_from(("nest", "in order", "chained", "triangle")))
+    columns = draw(st.sampled_from(("m", "1, m", "i, m"))) if around == "triangle" else "m"
+    head = ["for i in range(n):", f"    for j in range({columns}):"]
+    indent = "        "
+    if around == "in order":  # an inner loop before, so that the nest is done in its own order
+        head = ["for i in range(n):", "    y[i] = 0.0", f"    for j in range({columns}):"]
+    if around == "chained":
+        lines += draw(
+            st.sampled_from(
+                (["y[i] = y[i] + c[i, j]"], ["for q in range(1, 3):", "    y[i] = y[i] + c[i, j] * a[i, q]"])
+            )
+        )
+    text = "\n".join(
+        ["import numpy as np", "import lapwing as lw", "@lw.nest", "def nest(a, b, c, e, p, x, y, n, m):"]
+        + [f"    {line}" for line in head]
+        + [f"    {indent}{line}" for line in lines]
+    )
+    return text + "\n"
+
+
+@st.composite
+def recurrences(draw: st.DrawFn, floats: bool) -> str:
+    """Loops whose iterations take what all iterations before them have stored."""
+    bound = draw(
+        st.sampled_from(("i", "i", "i", "i - 1", "i + 1", "1, i", "i - 3", "min(i, 5), i", "max(0, i - 9), i"))
+    )
+    old = draw(st.sampled_from(("x[k]", "x[k]", "x[k + 1]", "x[i]", "u[k]")))
+    row = draw(st.sampled_from(("b[i, k]", "b[k, i]", "u[i]", "b[i, k + 1]")))
+    match draw(st.sampled_from(("sum", "argument", "longest", "factors", "matrix"))):
+        case "sum":
+            lines = ["s = u[i]", f"for k in range({bound}):", f"    s = s - {row} * {old}", "x[i] = s"]
+        case "argument":
+            lines = ["s = u[i]", "arg = -1", f"for k in range({bound}):", f"    v = {row} + {old}"]
+            lines += ["    if v > s:", "        s = v", "        arg = k", "x[i] = s", "z[i] = arg"]
+        case "longest":
+            lines = ["x[i] = 1", "z[i] = -1", f"for k in range({bound}):", "    if u[k] < u[i] and x[k] + 1 > x[i]:"]
+            lines += ["        x[i] = x[k] + 1", "        z[i] = k"]
+        case "factors":
+            lines = [f"for k in range({bound}):", "    for q in range(k):", "        b[i, k] -= b[i, q] * b[k, q]"]
+            lines += ["    b[i, k] = b[i, k] * 0.5" if floats else "    b[i, k] = b[i, k] + 1"]
+            lines += ["for q in range(i):", "    b[i, i] -= b[i, q] * b[i, q]"]
+        case _:
+            inner = draw(st.sampled_from(("b[k, q]", "b[q, k]", "b[i, q]")))
+            lines = ["s = u[i]", f"for k in range({bound}):", "    for q in range(3):", f"        s += {inner} * {old}"]
+            lines += ["x[i] = s", "for k in range(i):", "    e[0, 0] = e[0, 0] + x[k]"]
+    head = [
+        "import numpy as np",
+        "import lapwing as lw",
+        "@lw.nest",
+        "def nest(b, e, u, x, z, m):",
+        "    for i in range(m):",
+    ]
+    return "\n".join([*head, *(f"        {line}" for line in lines)]) + "\n"
+
+
+def arrays(seed: int, n: int, m: int, dtype: str, other: str) -> dict[str, np.ndarray]:
+    """other: the type of what is read along rows and columns."""
+    random = np.random.default_rng(seed)
+
+    def made(dtype: str, *shape: int) -> np.ndarray:
+        if dtype.startswith("float"):
+            few = random.choice(VALUES if seed % 3 else (0.0, -0.0, 1.0, 2.0), shape)
+            with np.errstate(over="ignore"):
+                return np.where(random.random(shape) < 0.3, few, random.standard_normal(shape)).astype(dtype)
+        ends = np.iinfo(dtype)
+        wide = random.integers(ends.min, ends.max, shape, dtype, endpoint=True)
+        return np.where(random.random(shape) < 0.2, wide, random.integers(0, 5, shape, dtype))
+
+    large = max(n, m) + 3
+    kinds = {
+        "a": (n, large),
+        "b": (large, large),
+        "c": (n, m),
+        "e": (n, m),
+        "p": (n, m),
+        "x": (large,),
+        "y": (n,),
+        "u": (large,),
+    }
+    whole = {"p": np.zeros((n, m), np.int64), "z": np.zeros(m, np.int64)}
+    return {name: made(other if name in "bu" else dtype, *shape) for name, shape in kinds.items()} | whole
+
+
+def check(data: st.DataObject) -> None:
+    dtype = data.draw(st.sampled_from(DTYPES), label="dtype")
+    floats = dtype.startswith("float")
+    alike = [other for other in DTYPES if other.startswith("float") == floats]
+    other = data.draw(st.sampled_from([dtype, dtype, *alike]), label="dtype of rows")
+    text = data.draw(st.one_of(nests(floats), nests(floats), recurrences(floats)), label="nest")
+    n = data.draw(st.integers(1, 6), label="n")
+    m = data.draw(st.sampled_from((1, 2, 3, 7, 8, 9, 15, 17, 33, 40, 70)), label="m")
+    width = data.draw(st.sampled_from((64, 64, 32, 16)), label="bytes of a vector")
+    seed = data.draw(st.integers(0, 999), label="seed")
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "nest.py"
+        path.write_text(text)
+        nest = load(path).nest
+    given = {"n": n, "m": m}
+
+    def arguments() -> dict[str, Any]:
+        made = arrays(seed, n, m, dtype, other) | given
+        return {name: made[name] for name in inspect.signature(nest.python).parameters}
+
+    expected, found = arguments(), arguments()
+    with np.errstate(all="ignore"):
+        try:
+            nest.python(**expected)
+        except (ValueError, OverflowError):  # what is not a number has no place among integers
+            return
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(outer_loops, "vector_bytes", lambda: width)
+        tile_library.cache_clear()
+        try:
+            nest(**found)
+        except (lw.RefusedError, lw.RunError):  # the latter where NumPy's result would be undefined
+            return
+        finally:
+            tile_library.cache_clear()
+    check_arrays(found, expected)
+
+
+@pytest.mark.usefixtures("little_optimised")
+def test_bits_of_the_plain_loop() -> None:
+    search(check, wanted(12), first_seed())
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_bits_of_the_plain_loop_at_length() -> None:
+    search(check, wanted(4000), first_seed())
+
+
+@lw.nest
+def twice(a, c, x, y):
+    for i in range(c.shape[0]):
+        y[i] = 0.0
+        for j in range(c.shape[1]):
+            c[i, j] = x[j]
+            for k in range(c.shape[0] - 1, -1, -1):
+                c[i, j] = c[i, j] + a[i, k]
+
+
+@pytest.mark.parametrize("columns", [8, 9, 15, 17, 31, 33])
+def test_iterations_that_add_to_what_they_store_are_done_once(columns: int) -> None:
+    random = np.random.default_rng(0)
+    shapes = {"a": (3, 3), "c": (3, columns), "x": (columns,), "y": (3,)}
+    expected = {name: random.random(shape) for name, shape in shapes.items()}
+    found = {name: array.copy() for name, array in expected.items()}
+    twice.python(**expected)
+    twice(**found)
+    check_arrays(found, expected)
+
+
+@lw.nest
+def beside(x, u, w):
+    for i in range(x.shape[0]):
+        s = w[i]
+        for k in range(i + 1):  # the last one reads what the iteration itself is about to store
+            s = s - u[i, k] * x[k]
+        x[i] = s
+
+
+@lw.nest
+def behind(x, u, w):
+    for i in range(x.shape[0] - 9):
+        s = w[i]
+        for k in range(i + 9):  # elements that iterations behind this one store
+            s = s - u[i, k] * x[k]
+        x[i] = s
+
+
+@pytest.mark.parametrize("nest", [beside, behind])
+@pytest.mark.parametrize("n", [10, 17, 40, 70])
+def test_what_lanes_store_is_read_in_the_order_of_the_plain_loop(nest: lw.Nest, n: int) -> None:
+    random = np.random.default_rng(n)
+    expected = {name: random.random(shape) / n for name, shape in {"x": (n,), "u": (n, n), "w": (n,)}.items()}
+    found = {name: array.copy() for name, array in expected.items()}
+    nest.python(**expected)
+    nest(**found)
+    check_arrays(found, expected)
