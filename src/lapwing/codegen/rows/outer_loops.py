@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 
 from lapwing.codegen.body.expression import C_TYPES, stripped
 from lapwing.codegen.body.text import indented, wrapped
@@ -38,14 +39,14 @@ class OuterLoopWriter(ModuleWriter):
         finally:
             self._in_a_lane = before
 
+    @cached_property
     def _lanes_at(self) -> dict[_Place, tuple[OuterLoop, str, list[str]] | None]:
         """The loops that have been looked at, by their places: each with the name of its function, and that function."""
-        found: dict[_Place, tuple[OuterLoop, str, list[str]] | None] = self.__dict__.setdefault("_lane_loops", {})
-        return found
+        return {}
 
     def lanes_headers(self) -> list[str]:
         """What lane functions take: how many lanes there are, and their header."""
-        size = max((made[0].size for made in self._lanes_at().values() if made is not None), default=0)
+        size = max((made[0].size for made in self._lanes_at.values() if made is not None), default=0)
         if not size:
             return []
         return [
@@ -56,7 +57,7 @@ class OuterLoopWriter(ModuleWriter):
 
     def lane_functions(self) -> Iterator[str]:
         """The functions of all loops that are printed."""
-        for made in self._lanes_at().values():
+        for made in self._lanes_at.values():
             if made is not None:
                 yield from (*made[2], "")
 
@@ -88,7 +89,7 @@ class OuterLoopWriter(ModuleWriter):
 
     def innermost_in_lanes(self, index: str, begin: str, end: str) -> Sequence[str]:
         """That loop, from which iterations are left that are done one by one; none where it is as it stands."""
-        made = self._lanes_at().get(_WHOLE)
+        made = self._lanes_at.get(_WHOLE)
         return [] if made is None else self._lane_loops_of(made[1], self.index(index), begin, end)
 
     def _lane_loops_of(self, call: str, x: str, begin: str, end: str) -> list[str]:
@@ -118,7 +119,7 @@ class OuterLoopWriter(ModuleWriter):
     def _made(
         self, body: Sequence[t.TypedStatement], index: str, place: _Place
     ) -> tuple[OuterLoop, str, list[str]] | None:
-        known = self._lanes_at()
+        known = self._lanes_at
         if place not in known:
             known[place] = None
             probe = Lanes(index, frozenset(), self.printer, self.stride, str, str)
