@@ -127,4 +127,46 @@ def test_what_is_called_with_ever_other_integers_is_made_for_any() -> None:
     assert np.array_equal(u, v)
     (region,) = shifted.program.nests
     assert len(region._bound) == MOST_BINDINGS + 1
-    assert region._generic_region.loops.is_generic
+    assert len(region._partly_generic_region._bound) == 1
+
+
+@lw.nest
+def by_parity(u, starts, first):
+    """As red-black relaxation: the inner loop begins where a variable says, which is changed by the loop around it."""
+    for k in range(len(starts)):
+        start = starts[k] if first is None else first
+        print(end="")
+        for i in range(1, u.shape[0] - 1):
+            for j in range(start, u.shape[1] - 1, 2):
+                u[i, j] = 0.5 * u[i, j - 1] + u[i, j + 1] + k
+            start = 3 - start
+
+
+@pytest.mark.parametrize(
+    ("starts", "first", "kept"),
+    [
+        ([1] * 20, 1, {"start_before"}),
+        ([1] * 9 + [2, 1, 2] + [1] * 9, None, {"start_before"}),
+        ([1, 2] * 10, None, set()),
+    ],
+)
+def test_integers_that_do_not_change_between_calls_are_known(starts, first, kept) -> None:
+    (region,) = (nest := lw.nest(by_parity.python)).program.nests
+    u = np.random.default_rng(0).random((7, 9))
+    v = u.copy()
+    nest(u, starts, first)
+    nest.python(v, starts, first)
+    assert np.array_equal(u, v)
+    assert region._partly_generic_region.source.kept == kept
+
+
+def test_an_integer_that_was_kept_may_be_any_later() -> None:
+    (region,) = (nest := lw.nest(by_parity.python)).program.nests
+    u = np.random.default_rng(0).random((40, 40))
+    v = u.copy()
+    starts = [1] * 8 + list(range(-9, 30)) + [1] * 8
+    nest(u, starts, None)
+    nest.python(v, starts, None)
+    assert np.array_equal(u, v)
+    assert len(region._partly_generic_region._bound) == MOST_BINDINGS + 1
+    assert region._generic_region._bound

@@ -99,6 +99,7 @@ class Nest(PlannedNest):
         self.__dict__.pop("_with_fewer_loops", None)
         self.__dict__.pop("_sequential_region", None)
         self.__dict__.pop("_generic_region", None)
+        self.__dict__.pop("_partly_generic_region", None)
 
     @property
     def program(self) -> ProgramOfNests | None:
@@ -293,6 +294,13 @@ class Nest(PlannedNest):
             and len(self._origin._bound) > MOST_BINDINGS
         )  # fmt: skip
 
+    def _for_other_integers(self) -> Nest:
+        """A sequential region as one that is made for any of the integers that have changed so far, or else for any at all."""
+        region = self._origin._partly_generic_region
+        if len(region._bound) > MOST_BINDINGS:
+            return self.for_any_integers()
+        return region.like(self)
+
     def for_any_integers(self) -> Nest:
         """A sequential region as one that is made for any integers, not for those of one call."""
         return self if self.source.generic else self._origin._generic_region.like(self)
@@ -301,6 +309,13 @@ class Nest(PlannedNest):
     def _generic_region(self) -> Nest:
         """A sequential region that is called with ever other integers, as one that is made for any."""
         return Nest(self.python, replace(self.source, generic=True))
+
+    @functools.cached_property
+    def _partly_generic_region(self) -> Nest:
+        """The same for integers that differ between the calls so far: more is known where the others keep their values."""
+        values = functools.reduce(set.intersection, map(set, tuple(self._bound)))
+        kept = frozenset(name for name, kind, *_ in values if kind is int) & set(self.loops.parameters)
+        return Nest(self.python, replace(self.source, generic=True, kept=kept))
 
     @functools.cached_property
     def _with_fewer_loops(self) -> Nest | None:
@@ -420,7 +435,7 @@ class Nest(PlannedNest):
                 raise
         try:
             if for_any:
-                return self.for_any_integers()(*args, **kwargs)
+                return self._for_other_integers()(*args, **kwargs)
             return parsed[0].nest.returned(origin._dispatcher(self, args, kwargs))
         except RefusedError as refused:
             if self._origin.is_left_to_python(refused):

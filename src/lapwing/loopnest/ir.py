@@ -266,7 +266,8 @@ class LoopNest:
     ``unpackings``: the axes whose length is the number of names that take their elements.
 
     A *sequential region* is a nest of one loop of one iteration, which does everything in its own order on one rank.
-    ``is_generic``: whether nothing is made of the values of its integer arguments, so that calls with others are alike.
+    ``is_generic``: whether nothing is made of the values of its integer arguments but ``kept``, so that calls with others are
+    alike.
     ``leaves_unset``: whether a sequential region may return scalars that have no value. ``dead``: arrays of which nobody reads
     elements after the loops. ``of_one_type``: whether it is refused where a scalar may have several types.
     """
@@ -286,6 +287,7 @@ class LoopNest:
     symbols: tuple[tuple[str, ast.expr], ...] = field(compare=False)
     sweep_depth: int
     is_generic: bool = False
+    kept: frozenset[str] = frozenset()
     leaves_unset: bool = False
     axis_loops: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict, compare=False)
     unpackings: tuple[Unpacking, ...] = ()

@@ -35,7 +35,8 @@ class FunctionSource:
 
     ``lines`` is None where the source cannot be read. ``outlined`` is the syntax tree of a function that nobody wrote, but whose
     statements stand in these lines: ``function`` was made from it. ``sequential``: whether its loops are done in their own order
-    on one rank; ``generic``: whether its integers may be any then, rather than those of one call. ``most_loops``: how many loops
+    on one rank; ``generic``: whether its integers may be any then, but for those in ``kept``, rather than those of one call.
+    ``most_loops``: how many loops
     may be cut into tiles, None for any number. ``lists``: the parameters that were lists of Python's numbers and are passed as
     arrays, with what their elements are (``binding.lists``). ``dead``: arrays of which nobody reads elements after the loops.
     ``of_one_type``: whether loops in their own order are refused where a scalar may have several types. ``sums``: of loops of
@@ -50,6 +51,7 @@ class FunctionSource:
     outlined: ast.FunctionDef | None = None
     sequential: bool = False
     generic: bool = False
+    kept: frozenset[str] = frozenset()
     most_loops: int | None = None
     lists: tuple[tuple[str, str], ...] = ()
     dead: tuple[str, ...] = ()

@@ -212,7 +212,7 @@ def bind(analysis: NestAnalysis, arguments: Mapping[str, Any], surroundings: Map
     domain = _domain(nest, symbols, set(nest.symbol_names) - set(parameters), refusals)
     integers = {n: int(value) for n, value in parameters.items() if _is_integer(value) and not _is_bool(value)}
     if nest.is_generic:
-        integers = symbols
+        integers = {n: value for n, value in integers.items() if n in symbols or n in nest.kept}
     domain = tightened(nest, integers, domain)
     shapes = {a.name: a.shape for a in arrays.values()}
     indices = check_indices(nest, shapes, integers, parameters, domain, refusals)

@@ -175,7 +175,7 @@ class ExpressionLowering(ComplexLowering):
         interval = None if kind.is_inexact else (int(value), int(value))
         if interval and not fits(interval, "int64"):
             self._refuse(line, f"{name} = {value}", "integers of at most 64 bits are supported")
-        if self.nest.is_generic and kind.is_integer and name in self.nest.parameters:
+        if self.nest.is_generic and kind.is_integer and name in self.nest.parameters and name not in self.nest.kept:
             if abs(int(value)) > CARRIED_LIMIT:
                 self._refuse(line, f"{name} = {value}", "integers of at most 50 bits are supported here")
             interval = (-CARRIED_LIMIT, CARRIED_LIMIT) if kind.weak else None

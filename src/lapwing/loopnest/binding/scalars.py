@@ -29,7 +29,7 @@ def free_scalars(nest: ir.LoopNest, but_starts: bool = False) -> frozenset[str]:
     are free as well. but_starts: those are free that nothing but starts of reductions comes from.
     """
     if nest.is_generic:
-        return frozenset(nest.parameters) - {*nest.arrays}
+        return frozenset(nest.parameters) - {*nest.arrays} - nest.kept
     bounds = [bound for loop in nest.loops for bound in (*loop.bounds, *map(Affine.of, loop.integers))]
     for statement in ir.all_statements(nest.body):
         if isinstance(statement, ir.For):

@@ -390,7 +390,7 @@ class ExpressionParser:
             case ast.Name(id=name):
                 if name in self.scope.loop_names or name in self.scope.assigned_in_body or name in self.scope.refused:
                     return False
-                if self.source.generic and name in self.scope.parameters:
+                if self.source.generic and name in self.scope.parameters and name not in self.source.kept:
                     return False
                 return (
                     name in self.scope.setup_names

@@ -67,6 +67,7 @@ class _RegionParser(FunctionParser):
             symbols=tuple(self.symbols.items()),
             sweep_depth=0,
             is_generic=self.source.generic,
+            kept=self.source.kept,
             leaves_unset=self.source.outlined is not None,
             axis_loops=_local_axes(body),
             unpackings=(*self.source.counted.unpackings, *self.unpackings),
