@@ -48,19 +48,7 @@ def checked_at_ends(loop: t.TypedFor) -> list[t.TypedStatement]:
 
 def mentions_index(node: t.Typed, name: str) -> bool:
     """Whether an expression is over the index of a loop."""
-    return any(name in _names_in(part) for part in t.walk(node))
-
-
-def _names_in(node: t.Typed) -> Iterator[str]:
-    match node:
-        case t.Index(name=name):
-            yield name
-        case t.AffineValue(affine=affine):
-            yield from affine.names
-        case t.Load(subscripts=subscripts):
-            for subscript in subscripts:
-                if isinstance(subscript, t.AffineSubscript):
-                    yield from subscript.affine.names
+    return any(name in t.indices_of(part) for part in t.walk(node))
 
 
 def looked_up(load: t.Load) -> t.Load:

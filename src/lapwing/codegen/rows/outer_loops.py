@@ -174,22 +174,10 @@ class OuterLoopWriter(ModuleWriter):
             for statement in t.all_statements((*loop.statements, *loop.later))
             for value in t.own_values(statement)
             for node in t.walk(value)
-            for name in _names_in(node)
+            for name in t.indices_of(node)
         )
         return [t.Index("int64", name) for name in names if name in self._inner and name != loop.index]
 
 
 def _lanes_of(vectors: int) -> str:
     return "LW_LANES" if vectors == 1 else f"{vectors} * LW_LANES"
-
-
-def _names_in(node: t.Typed) -> Iterator[str]:
-    match node:
-        case t.Index(name=name):
-            yield name
-        case t.AffineValue(affine=affine):
-            yield from affine.names
-        case t.Load(subscripts=subscripts):
-            for subscript in subscripts:
-                if isinstance(subscript, t.AffineSubscript):
-                    yield from sorted(subscript.affine.names)

@@ -344,6 +344,19 @@ def walk(node: Typed) -> Iterator[Typed]:
         yield from walk(child)
 
 
+def indices_of(node: Typed) -> Iterator[str]:
+    """The names of loop indices in an expression, those that only its sub-expressions have left out; one may come twice."""
+    match node:
+        case Index(name=name):
+            yield name
+        case AffineValue(affine=affine):
+            yield from sorted(affine.names)
+        case Load(subscripts=subscripts):
+            for subscript in subscripts:
+                if isinstance(subscript, AffineSubscript):
+                    yield from sorted(subscript.affine.names)
+
+
 def numpy_loops(body: TypedBody) -> list[tuple[str, str]]:
     """NumPy's own loops that a body calls: names of functions and the dtypes they compute in."""
     nodes = (n for s in all_statements(body.statements) for value in own_values(s) for n in walk(value))
