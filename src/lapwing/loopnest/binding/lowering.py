@@ -11,7 +11,7 @@ has one, and reading it where it has none ends the run.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from lapwing.loopnest import ir
@@ -49,8 +49,29 @@ def lower(nest: ir.LoopNest, surroundings: Surroundings, refusals: Refusals) -> 
     lowering = _Lowering(nest, surroundings, refusals)
     body = lowering.body()
     if lowering.of_several_types:
-        body = _Lowering(nest, surroundings, refusals, frozenset(lowering.of_several_types)).body()
+        of_known_kind = _with_what_they_are_set_to(nest.body, lowering.of_several_types)
+        body = _Lowering(nest, surroundings, refusals, of_known_kind).body()
     return body
+
+
+def _with_what_they_are_set_to(body: Sequence[ir.Statement], names: Collection[str]) -> frozenset[str]:
+    """Scalars, and those whose types are theirs: what they are set to as it is, or as the larger or smaller of two."""
+
+    def scalars_of(node: ir.Expression) -> Iterator[str]:
+        match node:
+            case ir.Temporary(name=name):
+                yield name
+            case ir.Call(function="max" | "min", arguments=arguments):
+                for argument in arguments:
+                    yield from scalars_of(argument)
+
+    found = frozenset(names)
+    while True:
+        sets = [s for s in ir.all_statements(body) if isinstance(s, ir.SetTemporary) and s.name in found]
+        more = found.union(*(scalars_of(s.value) for s in sets))
+        if more == found:
+            return found
+        found = more
 
 
 @dataclass
@@ -158,31 +179,35 @@ class _Lowering(ExpressionLowering):
 
     def _kind(self, node: ir.Expression, value: Value) -> Value:
         """Which of the ``kinds`` a value has, as far as that follows from what it is made of."""
-        code: t.Typed = t.Literal("int64", 0)
-        match node:
-            case _ if value.only is not None:
-                code = self._number_of(value.only)
-            case ir.Temporary(name=name) if name in self.of_known_kind:
-                code = self._kind_of(name)
-            case ir.Call(function="max" | "min", arguments=(ir.Temporary(name=name), other)) if (
-                name in self.of_known_kind
-            ):
-                traps = len(self.traps)
-                second, test = self._lower(other).only, _takes_second(value.code)
-                self.traps = self.traps[:traps]  # those of the value itself are there
-                if test is not None and second is not None:
-                    code = t.Select("int64", test, self._number_of(second), self._kind_of(name))
+        code = self._kind_code(node, value)
         self._check_kind(code)
         return Value(code, frozenset({PY_INT}), (0, _MOST_KINDS))
 
+    def _kind_code(self, node: ir.Expression, value: Value) -> t.Typed:
+        """The number of that kind; 0 where it is not known."""
+        match node:
+            case _ if value.only is not None:
+                return self._number_of(value.only)
+            case ir.Temporary(name=name) if name in self.of_known_kind:
+                return self._kind_of(name)
+            case ir.Call(function="max" | "min", arguments=(*others, second)) if others:
+                first = others[0] if len(others) == 1 else replace(node, arguments=tuple(others))
+                test, traps = _takes_second(value.code), len(self.traps)
+                one, other = (self._kind_code(part, self._lower(part)) for part in (first, second))
+                self.traps = self.traps[:traps]  # those of the value itself are there
+                is_known = other != _NO_KIND and (one != _NO_KIND or isinstance(first, ir.Temporary))
+                if test is not None and is_known:
+                    return t.Select("int64", test, other, one)
+        return _NO_KIND
+
     def _check_kind(self, code: t.Typed) -> None:
         """Raise RefusedError where a scalar of a nest that is to have none of several types has one that is not known."""
-        if self.nest.of_one_type and code == t.Literal("int64", 0):
+        if self.nest.of_one_type and code == _NO_KIND:
             self._refuse(self.nest.line, "which type a scalar has is not known", "set it to one type, as x = float(x)")
 
     def _kind_of(self, name: str) -> t.Typed:
         known = self.values.get(_kind_name(name))
-        return t.Literal("int64", 0) if known is None else known.code
+        return _NO_KIND if known is None else known.code
 
     def _number_of(self, kind: ScalarType) -> t.Typed:
         if kind not in self.kinds:
@@ -726,6 +751,7 @@ def _surely_updated(body: Sequence[ir.Statement]) -> frozenset[str]:
 
 
 _SET, _KIND, _TERMS = "is set", "kind", "terms"
+_NO_KIND = t.Literal("int64", 0)
 _MOST_KINDS = 16
 _SMALL_TERM: Interval = (-(2**31), 2**31)
 _MOST_OF_TERMS = (
