@@ -133,11 +133,13 @@ def test_a_scalar_that_an_integer_or_a_float_cannot_hold(start: Any, value: str,
         ["s = min(b, 3)"],
         ["s = max(max(1, b), 3)"],
         ["q, s = n, max(3, b)"],
+        ["q, s = n, b if b > 3 else 3"],
+        ["q, s = n, (3 if b > 3 else max(b, 1) if n == 0 else n) if n < 9 else 2"],
         ["t = min(3, b)", "s = max(t, 2)", "t = 1"],
         ["s = max(1, b, 3)"],
         ["s = 0", "for i in range(4):", "    s = max(s, b, 3)"],
     ],
 )
-def test_the_type_of_the_larger_of_a_number_of_pythons_and_one_of_numpys(sets: list[str], number: int) -> None:
+def test_the_type_of_one_of_a_number_of_pythons_and_one_of_numpys(sets: list[str], number: int) -> None:
     lines = ["def region(n, b):", "    if n >= 0:", *(f"        {line}" for line in sets), "    return n, s"]
     check_case(RegionCase("\n".join(lines) + "\n", (), (("n", 0), ("b", np.int8(number)))))

@@ -55,15 +55,17 @@ def lower(nest: ir.LoopNest, surroundings: Surroundings, refusals: Refusals) -> 
 
 
 def _with_what_they_are_set_to(body: Sequence[ir.Statement], names: Collection[str]) -> frozenset[str]:
-    """Scalars, and those whose types are theirs: what they are set to as it is, or as the larger or smaller of two."""
+    """Scalars, and those whose types are theirs: what they are set to as it is, or as one of two."""
 
     def scalars_of(node: ir.Expression) -> Iterator[str]:
         match node:
             case ir.Temporary(name=name):
                 yield name
-            case ir.Call(function="max" | "min", arguments=arguments):
-                for argument in arguments:
-                    yield from scalars_of(argument)
+            case ir.Call(function="max" | "min", arguments=parts):
+                for part in parts:
+                    yield from scalars_of(part)
+            case ir.Conditional(then=then, otherwise=otherwise):
+                yield from (*scalars_of(then), *scalars_of(otherwise))
 
     found = frozenset(names)
     while True:
@@ -190,15 +192,22 @@ class _Lowering(ExpressionLowering):
                 return self._number_of(value.only)
             case ir.Temporary(name=name) if name in self.of_known_kind:
                 return self._kind_of(name)
+            case ir.Conditional(then=then, otherwise=otherwise):
+                return self._kind_of_either(value, then, otherwise)
             case ir.Call(function="max" | "min", arguments=(*others, second)) if others:
                 first = others[0] if len(others) == 1 else replace(node, arguments=tuple(others))
-                test, traps = _takes_second(value.code), len(self.traps)
-                one, other = (self._kind_code(part, self._lower(part)) for part in (first, second))
-                self.traps = self.traps[:traps]  # those of the value itself are there
-                is_known = other != _NO_KIND and (one != _NO_KIND or isinstance(first, ir.Temporary))
-                if test is not None and is_known:
-                    return t.Select("int64", test, other, one)
+                return self._kind_of_either(value, second, first)
         return _NO_KIND
+
+    def _kind_of_either(self, value: Value, one: ir.Expression, other: ir.Expression) -> t.Typed:
+        """The same of a value that is the first of two where the test holds by which it is chosen."""
+        test, traps = _test_of(value.code), len(self.traps)
+        first, second = (self._kind_code(part, self._lower(part)) for part in (one, other))
+        self.traps = self.traps[:traps]  # those of the value itself are there
+        for part, kind in ((one, first), (other, second)):
+            if kind == _NO_KIND and not isinstance(part, ir.Temporary):
+                return _NO_KIND
+        return _NO_KIND if test is None else t.Select("int64", test, first, second)
 
     def _check_kind(self, code: t.Typed) -> None:
         """Raise RefusedError where a scalar of a nest that is to have none of several types has one that is not known."""
@@ -729,9 +738,11 @@ class _Lowering(ExpressionLowering):
         return dtypes.pop(), all(kind.weak for kind in types)
 
 
-def _takes_second(extremum: t.Typed) -> t.Typed | None:
-    """Whether the larger, or the smaller, of two values is the second one."""
-    match extremum:
+def _test_of(value: t.Typed) -> t.Typed | None:
+    """What decides between two values; of a larger or smaller one, whether it is the second."""
+    match value:
+        case t.Convert(operand=operand):
+            return _test_of(operand)
         case t.Select(test=test):
             return test
         case t.Operation(operator="max" | "min" as operator, operands=(first, second)):
