@@ -137,6 +137,8 @@ def test_a_scalar_that_an_integer_or_a_float_cannot_hold(start: Any, value: str,
         ["q, s = n, (3 if b > 3 else max(b, 1) if n == 0 else n) if n < 9 else 2"],
         ["t = min(3, b)", "s = max(t, 2)", "t = 1"],
         ["s = max(1, b, 3)"],
+        ["t = max(b, 3)", "s = abs(-t) * 2", "t = b"],
+        ["s = 1", "s += min(b, 3)"],
         ["s = 0", "for i in range(4):", "    s = max(s, b, 3)"],
     ],
 )

@@ -55,7 +55,7 @@ def lower(nest: ir.LoopNest, surroundings: Surroundings, refusals: Refusals) -> 
 
 
 def _with_what_they_are_set_to(body: Sequence[ir.Statement], names: Collection[str]) -> frozenset[str]:
-    """Scalars, and those whose types are theirs: what they are set to as it is, or as one of two."""
+    """Scalars, and those whose types are theirs: what they are set to, or computed of."""
 
     def scalars_of(node: ir.Expression) -> Iterator[str]:
         match node:
@@ -66,6 +66,10 @@ def _with_what_they_are_set_to(body: Sequence[ir.Statement], names: Collection[s
                     yield from scalars_of(part)
             case ir.Conditional(then=then, otherwise=otherwise):
                 yield from (*scalars_of(then), *scalars_of(otherwise))
+            case ir.Binary(left=left, right=right):
+                yield from (*scalars_of(left), *scalars_of(right))
+            case ir.Unary(operand=operand) | ir.Call(function="abs", arguments=(operand,)):
+                yield from scalars_of(operand)
 
     found = frozenset(names)
     while True:
@@ -197,7 +201,30 @@ class _Lowering(ExpressionLowering):
             case ir.Call(function="max" | "min", arguments=(*others, second)) if others:
                 first = others[0] if len(others) == 1 else replace(node, arguments=tuple(others))
                 return self._kind_of_either(value, second, first)
+            case ir.Binary(left=left, right=right):
+                return self._kind_of_result(value, (left, right))
+            case ir.Unary(operand=operand) | ir.Call(function="abs", arguments=(operand,)):
+                return self._kind_of_result(value, (operand,))
         return _NO_KIND
+
+    def _kind_of_result(self, value: Value, operands: Sequence[ir.Expression]) -> t.Typed:
+        """The same of what is computed of operands: Python's, if all of these are, else NumPy's."""
+        pythons = [kind for kind in value.types if kind.weak]
+        numpys = [kind for kind in value.types if not kind.weak]
+        if len(pythons) != 1 or len(numpys) != 1:
+            return _NO_KIND
+        traps, tests = len(self.traps), list[t.Typed]()
+        for operand in operands:
+            lowered = self._lower(operand)
+            if all(kind.weak for kind in lowered.types):
+                continue
+            kind = self._kind_code(operand, lowered)
+            if kind == _NO_KIND:
+                return _NO_KIND
+            own = [self._number_of(k) for k in sorted(lowered.types, key=str) if k.weak]
+            tests.append(_combined("|", [t.Operation("bool", "==", (kind, number)) for number in own]))
+        self.traps = self.traps[:traps]  # those of the value itself are there
+        return t.Select("int64", _combined("&", tests), self._number_of(pythons[0]), self._number_of(numpys[0]))
 
     def _kind_of_either(self, value: Value, one: ir.Expression, other: ir.Expression) -> t.Typed:
         """The same of a value that is the first of two where the test holds by which it is chosen."""
@@ -736,6 +763,14 @@ class _Lowering(ExpressionLowering):
                 "start the reduction with a value of the type of its terms, and give all terms one type",
             )
         return dtypes.pop(), all(kind.weak for kind in types)
+
+
+def _combined(operator: str, tests: Sequence[t.Typed]) -> t.Typed:
+    """Tests joined by ``&`` or ``|``."""
+    found: t.Typed = t.Literal("bool", operator == "&")
+    for test in tests:
+        found = t.Operation("bool", operator, (found, test))
+    return found
 
 
 def _test_of(value: t.Typed) -> t.Typed | None:
