@@ -18,7 +18,7 @@ from lapwing.schedule.pipeline import Channel, Pipeline
 MANY_RANKS = 256
 RANKS = (4, 8)  # what longer axes of their grids are shortened to
 SHORT = 160  # steps in all that are followed to their end
-STEPS, SWEEPS = (8, 16), (3, 5)  # what longer ones are shortened to
+STEPS, SWEEPS = (8, 16), (3, 5)  # what longer ones are shortened to, sweeps to as many steps at least
 BINS = 96  # steps that differ are put together in so many
 
 
@@ -85,10 +85,12 @@ def _over_steps_and_sweeps(pipeline: Pipeline) -> float:
         return completion_seconds(pipeline)
     if pipeline.steps > STEPS[1] and not _is_alike(pipeline):
         pipeline = _in_bins(pipeline)
-    if pipeline.sweeps <= SWEEPS[1]:
+    # Sweeps of a step or two are few steps: the pipeline is to be full after those that are followed.
+    fewer, longer = (max(sweeps, -(-steps // pipeline.steps)) for sweeps, steps in zip(SWEEPS, STEPS, strict=True))
+    if pipeline.sweeps <= longer:
         return _over_steps(pipeline)
-    few, more = (_over_steps(replace(pipeline, sweeps=sweeps)) for sweeps in SWEEPS)
-    return more + (more - few) / (SWEEPS[1] - SWEEPS[0]) * (pipeline.sweeps - SWEEPS[1])
+    few, more = (_over_steps(replace(pipeline, sweeps=sweeps)) for sweeps in (fewer, longer))
+    return more + (more - few) / (longer - fewer) * (pipeline.sweeps - longer)
 
 
 def _over_steps(pipeline: Pipeline) -> float:
