@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -407,10 +406,12 @@ class Nest(PlannedNest):
         """
         origin = self._origin
         if not kwargs and (parsed := origin._parsed) is not None and parsed[1].hold:
-            with contextlib.suppress(RefusedError):  # arrays that have come to share memory
+            try:
                 found = origin._dispatcher.again(self, args)
-                if found is not None:
-                    return parsed[0].nest.returned(found)
+            except RefusedError:  # arrays have come to share memory
+                found = None
+            if found is not None:
+                return parsed[0].nest.returned(found)
         returned = self._called(args, kwargs)
         if (known := origin._known) is not None:
             known.note(args)

@@ -213,28 +213,31 @@ class _Lowering(ExpressionLowering):
         numpys = [kind for kind in value.types if not kind.weak]
         if len(pythons) != 1 or len(numpys) != 1:
             return _NO_KIND
-        traps, tests = len(self.traps), list[t.Typed]()
-        for operand in operands:
-            lowered = self._lower(operand)
+        tests: list[t.Typed] = []
+        for lowered, code in self._parts_with_kinds(operands):
             if all(kind.weak for kind in lowered.types):
                 continue
-            kind = self._kind_code(operand, lowered)
-            if kind == _NO_KIND:
+            if code == _NO_KIND:
                 return _NO_KIND
             own = [self._number_of(k) for k in sorted(lowered.types, key=str) if k.weak]
-            tests.append(_combined("|", [t.Operation("bool", "==", (kind, number)) for number in own]))
-        self.traps = self.traps[:traps]  # those of the value itself are there
+            tests.append(_combined("|", [t.Operation("bool", "==", (code, number)) for number in own]))
         return t.Select("int64", _combined("&", tests), self._number_of(pythons[0]), self._number_of(numpys[0]))
 
     def _kind_of_either(self, value: Value, one: ir.Expression, other: ir.Expression) -> t.Typed:
         """The same of a value that is the first of two where the test holds by which it is chosen."""
-        test, traps = _test_of(value.code), len(self.traps)
-        first, second = (self._kind_code(part, self._lower(part)) for part in (one, other))
-        self.traps = self.traps[:traps]  # those of the value itself are there
-        for part, kind in ((one, first), (other, second)):
+        test = _test_of(value.code)
+        kinds = [kind for _, kind in self._parts_with_kinds((one, other))]
+        for part, kind in zip((one, other), kinds, strict=True):
             if kind == _NO_KIND and not isinstance(part, ir.Temporary):
                 return _NO_KIND
-        return _NO_KIND if test is None else t.Select("int64", test, first, second)
+        return _NO_KIND if test is None else t.Select("int64", test, kinds[0], kinds[1])
+
+    def _parts_with_kinds(self, parts: Sequence[ir.Expression]) -> list[tuple[Value, t.Typed]]:
+        """Parts of a value that has been lowered, each with the number of its kind."""
+        traps = len(self.traps)
+        found = [(lowered, self._kind_code(part, lowered)) for part in parts for lowered in (self._lower(part),)]
+        self.traps = self.traps[:traps]  # those of the value itself are there
+        return found
 
     def _check_kind(self, code: t.Typed) -> None:
         """Raise RefusedError where a scalar of a nest that is to have none of several types has one that is not known."""

@@ -254,9 +254,8 @@ def _built_exactly(name: str, what: str, source: str, announce: Announce) -> tup
     """A library of generated code, with the flags that it was built with."""
     file = f"{name}.c"
     headers, compiler = headers_of(source), find_c_compiler()
-    in_loops = (
-        '"outer_loops.h"' in source and "#pragma omp simd" in source
-    )  # operations that there are no vectors for in C
+    # Operations that C has no vectors for.
+    in_loops = '"outer_loops.h"' in source and "#pragma omp simd" in source
     wide = WIDE_FLAGS if '"transposed.h"' in source or in_loops else ()
     for more in flags_to_try(source):
         flags = compiler.spelled((*TILE_FLAGS, *wide, *more))
