@@ -418,23 +418,21 @@ class StatementWriter:
         """The calls that follow a part of a loop, over iterations from the first one of a strip to its end."""
         first, end = strip
         for where, calls in groupby(part.calls, _condition):
-            lines: list[str] = []
-            for call in calls:
-                arguments = list(map(self._argument_of_strip, strip_arguments(call.operation)))
-                result, count = self.strip_of(call.results[0][0]), plus(f"{end} - {first}", call.further)
-                if where is None:
-                    lines.append(strip_call(call.operation, arguments, result, count))
-                else:
-                    lines += self._packed_call(call, arguments, result, count)
-                if any(isinstance(argument, t.Load) for argument in strip_arguments(call.operation)):
-                    lines = [f"const int64_t {x} = {first};", *lines]
-                if where is None:
-                    yield from lines if len(lines) == 1 else ("{", *indented(lines), "}")
-                    lines = []
-            if where is not None:
-                declared = f"const int64_t {x} = {first};"
-                inner = [*([declared] if declared in lines else []), *self._places(*where, f"{end} - {first}")]
-                yield from ("{", *indented([*inner, *(line for line in lines if line != declared)]), "}")
+            for together in [[call] for call in calls] if where is None else [list(calls)]:
+                lines: list[str] = []
+                arguments = [argument for call in together for argument in strip_arguments(call.operation)]
+                if any(isinstance(argument, t.Load) for argument in arguments):
+                    lines.append(f"const int64_t {x} = {first};")
+                if where is not None:
+                    lines += self._places(*where, f"{end} - {first}")
+                for call in together:
+                    given = list(map(self._argument_of_strip, strip_arguments(call.operation)))
+                    result, count = self.strip_of(call.results[0][0]), plus(f"{end} - {first}", call.further)
+                    if where is None:
+                        lines.append(strip_call(call.operation, given, result, count))
+                    else:
+                        lines += self._packed_call(call, given, result, count)
+                yield from lines if len(lines) == 1 else ("{", *indented(lines), "}")
 
     def _argument_of_strip(self, argument: t.Typed) -> str:
         if isinstance(argument, t.Load):
