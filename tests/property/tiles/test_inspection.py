@@ -3,6 +3,7 @@ the bits of the plain loop, or raise as it does and leave arrays as they were.""
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -26,11 +27,15 @@ TESTS = (
     "|if b[i, j] > 1 and {0} > j:|if j != {0}:|if s > 2 or j - 1 >= {0}:|if a[i, j] > 3:"
 ).split("|")
 BOUNDS = "w[i]|k|s|3|w[i - 1]".split("|")
-RANGES = "range({0}, {1})|range({1}, {0}, -1)|range({0}, {1}, 2)|range({1} - 1, {0} - 1, -1)".split("|")
+RANGES = (
+    "range({0}, {1})|range({1}, {0}, -1)|range({0}, {1}, 2)|range({1} - 1, {0} - 1, -1)|range(s, min({1}, n - i))"
+    "|range(i, n)"
+).split("|")
 TARGETS = "a[i, j]|a[i, j]|a[i, {0}]|a[w[i], j]".split("|")
 VALUES = (
     "b[i, {0}]|max(a[i, j], b[i, {0}])|a[i, {0}] + 1|b[i, {0}] / s|b[w[i], {0}] // d[i]|x % d[i]"
     "|b[i, {0}] if j > w[i] else b[i, j]|b[i, int(x / s)]|b[i, {0}] / d[i - 1]|b[i, {0}] // int(d[i])"
+    "|b[i, {0}] if a[i, j] > 3 else int(x)|x // s"
 ).split("|")
 
 
@@ -44,10 +49,12 @@ def nests(draw: st.DrawFn) -> str:
     value = draw(st.sampled_from(VALUES)).format(place)
     lines = ["import lapwing as lw", "@lw.nest", "def nest(a, b, w, d, s, x):", "    n = b.shape[1]"]
     lines.append(f"    for i in range({draw(st.sampled_from(['0', '1']))}, {ROWS}):")
-    lines.append(f"        k = {draw(st.sampled_from(['w[i]', 'i', 's']))}")
-    lines.append(f"        for j in {draw(st.sampled_from(RANGES)).format(first, beyond)}:")
-    lines += [f"            {test}"] if test else []
-    lines.append(f"            {'    ' if test else ''}{target} = {value}")
+    inside = [f"        for j in {draw(st.sampled_from(RANGES)).format(first, beyond)}:"]
+    inside += [f"            {test}"] if test else []
+    inside.append(f"            {'    ' if test else ''}{target} = {value}")
+    if re.search(r"\bk\b", "\n".join(inside)):  # else the loops are nested perfectly
+        lines.append(f"        k = {draw(st.sampled_from(['w[i]', 'i', 's']))}")
+    lines += inside
     return "\n".join(lines) + "\n"
 
 

@@ -72,7 +72,7 @@ class InspectorWriter(LoopWriter):
     def _needed(self, text: str) -> list[int]:
         """The loops whose indices a text mentions, and those that their bounds depend on."""
         named = [k for k, loop in enumerate(self.nest.loops) if mentions(text, self.index(loop.name))]
-        return list(range(named[-1] + 1)) if self._ragged_bounds else named
+        return list(range(named[-1] + 1)) if named and self._ragged_bounds else named
 
     def _open(self, lines: Lines, k: int) -> None:
         if k >= self.nest.sweep_depth:
