@@ -66,6 +66,7 @@ lapwing.overlap.languages.fortran
 lapwing.overlap.languages
 lapwing.overlap.dataflow
 lapwing.tiling
+lapwing.tiling.phased
 lapwing.roofline
 lapwing.codegen.body
 lapwing.codegen.outer_loops

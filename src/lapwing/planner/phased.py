@@ -18,15 +18,20 @@ from lapwing.planner.cuts import fits, is_count, pipelined
 from lapwing.planner.inner import choice_by_rule
 from lapwing.planner.plan import ENGINES, SLICE_SECONDS
 from lapwing.schedule.pipeline import Engine
-from lapwing.tiling.distribution import Dimension, Distribution, dimensions, reach
+from lapwing.tiling.boxes import volume
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.partition import balanced_cuts, factorisations, in_direction, weighted_cuts
-from lapwing.tiling.phases import PhasedFaces
-from lapwing.tiling.steps import PhaseTiling, Split
+from lapwing.tiling.phased.distribution import Dimension, Distribution, dimensions, reach
+from lapwing.tiling.phased.faces import PhasedFaces
+from lapwing.tiling.phased.fusion import Fusion, shifts_of
+from lapwing.tiling.phased.steps import PhaseTiling, Split
 
 # Over windows a rank tells others of what it has sent a step late: an interior has several steps, so that they hear of a
 # boundary in time.
 INTERIOR_STEPS = 4
+
+FUSED_POINTS = 4096  # of a phase in a step of one rank: what a step costs besides is not felt then
+FUSED_BYTES = 1 << 20  # of arrays that stay in the cache then: half of a second-level one of 2 MiB
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,7 @@ class PhasedPlan:
     """The decisions for a program of several phases: one distribution, and tiles and their inner form for every phase.
 
     ``idle`` ranks more than those of the distribution have nothing to do. ``buffers`` and ``slice_seconds`` are as in Plan.
+    fusion: of a rank that does all by itself, in place of its tiles.
     """
 
     name: str
@@ -45,6 +51,7 @@ class PhasedPlan:
     idle: int = 0
     buffers: int = 2
     slice_seconds: float = SLICE_SECONDS
+    fusion: Fusion | None = None
 
     @property
     def ranks(self) -> int:
@@ -113,7 +120,13 @@ def make_phased_plan(
     cuts = tuple(_cuts(phased, dimension, parts) for dimension, parts in zip(cut, chosen, strict=True))
     distribution = Distribution(phased, cut, cuts)
     tilings = _tilings(distribution, tile)
-    for bound, tiling in zip(phased.phases, tilings, strict=True):
+    forms = tuple(
+        choice_by_rule(bound, found).form for bound, found in zip(phased.phases, phased.dependences, strict=True)
+    )
+    fusion = _fusion(phased, forms) if distribution.ranks == 1 and tile is None else None
+    if fusion is not None:
+        reasons.append(str(fusion))
+    for bound, tiling in zip(phased.phases, tilings, strict=True) if fusion is None else ():
         loop = bound.nest.space_loops[tiling.mapping].name
         how = f"{tiling.split}, the interior in" if tiling.split else f"{loop} pipelined,"
         reasons.append(f"{bound.nest.name}: {how} tiles of {tiling.tile}")
@@ -122,12 +135,33 @@ def make_phased_plan(
         engine=engine,
         distribution=distribution,
         tilings=tilings,
-        forms=tuple(
-            choice_by_rule(bound, found).form for bound, found in zip(phased.phases, phased.dependences, strict=True)
-        ),
+        forms=forms,
         reasons=tuple(reasons),
         idle=int(ranks) - distribution.ranks,
+        fusion=fusion,
     )
+
+
+def _fusion(phased: PhasedNest, forms: Sequence[InnerForm]) -> Fusion | None:
+    """How phases are fused on one rank; None where dependences forbid it, and where it would not pay: all arrays stay in the
+    cache from one phase to the next, or not even a few rows of them do.
+
+    Not where a phase has lanes, which want many rows at once, or may raise: the plain loop's error is that of the first sweep.
+    """
+    total = sum(math.prod(array.shape) * array.itemsize for array in phased.arrays)
+    if total <= 2 * FUSED_BYTES or any(form.lanes > 1 for form in forms):
+        return None
+    if any(bound.body.traps for bound in phased.phases) or (shifts := shifts_of(phased)) is None:
+        return None
+    extent = shifts.dimension.extent
+    points = sum(volume(bound.domain.box[phased.sweep_depth :]) for bound in phased.phases)
+    height = max(1, math.ceil(FUSED_POINTS * len(phased.phases) * extent / points))
+    room = FUSED_BYTES * extent // total - max(shifts.of_phases)  # coordinates
+    most = room // (height * shifts.fused(height, 1).skew)
+    if most * len(phased.phases) < 2:
+        return None
+    passes = -(-phased.sweeps // most)
+    return shifts.fused(height, -(-phased.sweeps // passes))
 
 
 def _vectors(phased: PhasedNest) -> list[list[Vector]]:

@@ -15,7 +15,7 @@ from lapwing.planner.rates import EstimatedRates
 from lapwing.schedule.phased import PhasedPipeline, Route, RoutedMessage, phased_timeline
 from lapwing.tiling.boxes import intersection, volume
 from lapwing.tiling.faces import Channel, Message
-from lapwing.tiling.phases import PhasedFaces
+from lapwing.tiling.phased.faces import PhasedFaces
 
 
 @dataclass(frozen=True)

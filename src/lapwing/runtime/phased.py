@@ -23,7 +23,7 @@ from lapwing.runtime.runner import Measure, Report, Runner, carry_out_on_first, 
 from lapwing.runtime.tuning import Place, Tuning
 from lapwing.runtime.workspace import Workspace
 from lapwing.tiling.boxes import Box, volume
-from lapwing.tiling.phases import PhasedFaces
+from lapwing.tiling.phased.faces import PhasedFaces
 from lapwing.trace.events import RankTrace, RunTrace
 
 
@@ -103,7 +103,7 @@ def phased_runner(
         for bound, library in zip(phases, libraries, strict=True)
     ]
     orders = [plan.distribution.order(phase, rank) for phase in range(len(phases))]
-    return Runner(plan.name, rank, plan.engine, workspaces, phased_program(faces, rank), orders)
+    return Runner(plan.name, rank, plan.engine, workspaces, phased_program(faces, rank, plan.fusion), orders)
 
 
 def _distribute(

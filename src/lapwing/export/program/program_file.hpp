@@ -143,6 +143,7 @@ public:
                 .pass_sweeps = 1,
                 .pass_skew = 0,
                 .opening_sweeps = 0,
+                .fused = 0,
                 .joined_sweeps = joined_.at(0),
                 .last_joined = joined_.at(1),
                 .closing_sweeps = joined_.at(2),

@@ -120,7 +120,7 @@ class Program(ctypes.Structure):
         ("outgoing_channels", ctypes.POINTER(Channel)),
         ("messages", ctypes.POINTER(Message)),
         ("parts", ctypes.POINTER(Part)),
-        *((name, ctypes.c_int64) for name in ("pass_sweeps", "pass_skew", "opening_sweeps")),
+        *((name, ctypes.c_int64) for name in ("pass_sweeps", "pass_skew", "opening_sweeps", "fused")),
         *((name, ctypes.c_int64) for name in ("joined_sweeps", "last_joined", "closing_sweeps")),
         ("step_moves", ctypes.POINTER(Box)),
     ]

@@ -19,7 +19,8 @@ from lapwing.runtime.binding import native
 from lapwing.tiling.boxes import Box
 from lapwing.tiling.faces import Channel, Faces, Message
 from lapwing.tiling.inner import MOST_LANES
-from lapwing.tiling.phases import PhasedFaces
+from lapwing.tiling.phased.faces import PhasedFaces
+from lapwing.tiling.phased.fusion import Fusion
 
 MOST_SWEEPS = 10_000_000  # each has its place in a table
 _AHEAD = 4  # messages by which a sender may be ahead of what its receiver needs
@@ -85,15 +86,15 @@ def rank_program(
     return program
 
 
-def phased_program(faces: PhasedFaces, rank: int) -> RankProgram:
-    """The steps of all phases, channels, messages and parts of one rank."""
+def phased_program(faces: PhasedFaces, rank: int, fusion: Fusion | None = None) -> RankProgram:
+    """The steps of all phases, channels, messages and parts of one rank. fusion: of a rank that does all by itself."""
     phased, tables = faces.phased, _Tables(batch=1)
     for number, (bound, dependences) in enumerate(zip(phased.phases, phased.dependences, strict=True)):
         inside = inside_sweep(dependences, phased.sweep_depth)
         tables.add_phase(
             bound,
             _sweep_points(bound),
-            [step.box for step in faces.phase_steps(number, rank)],
+            [step.box for step in faces.phase_steps(number, rank)] if fusion is None else fusion.steps(number),
             slices_rows=all(d.vector[-1] >= 0 for d in inside),
             rewrites=faces.rewrites(number, rank),
         )
@@ -102,6 +103,8 @@ def phased_program(faces: PhasedFaces, rank: int) -> RankProgram:
     outgoing = [tables.outgoing(c, faces.step_count(c.target)) for c in sent]
     program = tables.program(phased.sweeps, incoming, outgoing)
     program.c.apart, program.c.pass_sweeps = int(faces.is_apart), 1
+    if fusion is not None:
+        program.c.fused, program.c.pass_sweeps, program.c.pass_skew = 1, fusion.sweeps, fusion.skew
     return program
 
 

@@ -1,7 +1,8 @@
 // The order in which a rank comes to its tiles.
 //
 // Sweep by sweep, phase by phase, or, where `pass_sweeps` sweeps share a pass over the data, as a wavefront of them:
-// wave w of a pass has step w of its first sweep, step w - skew of its second, and so on (time skewing).
+// wave w of a pass has step w of its first sweep, step w - skew of its second, and so on (time skewing). Where phases
+// are fused, a step of each of them, one after the other, stands for a step there.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +16,18 @@ namespace lapwing {
 class Order {
 public:
     explicit Order(const lw_program &program)
-        : program_(program), passes_(program), sweeps_(program.sweeps), steps_(program.steps),
-          skew_(program.pass_skew) {}
+        : program_(program), passes_(program), sweeps_(program.sweeps), fused_(program.fused != 0),
+          steps_(fused_ ? program.steps / program.phases : program.steps), skew_(program.pass_skew) {}
 
     // Whether there is a tile after this one; moves to it then.
     bool advance(Position &at) const {
+        if (fused_) {
+            if (at.phase + 1 < program_.phases) {
+                at = {at.sweep, at.step + steps_, at.phase + 1};
+                return true;
+            }
+            at.step -= steps_ * at.phase;
+        }
         const std::int64_t pass = passes_.pass_of(at.sweep), first = passes_.first_of(pass);
         const std::int64_t count = passes_.end_of(pass) - first;
         std::int64_t sweep = at.sweep - first;
@@ -28,7 +36,7 @@ public:
                 const std::int64_t step = wave - skew_ * sweep;
                 if (step < 0) break;
                 if (step >= steps_) continue;
-                at = {first + sweep, step, phase_of(step)};
+                at = {first + sweep, step, fused_ ? 0 : phase_of(step)};
                 return true;
             }
             sweep = -1;
@@ -46,7 +54,9 @@ private:
 
     const lw_program &program_;
     Passes passes_;
-    std::int64_t sweeps_, steps_, skew_;
+    std::int64_t sweeps_;
+    bool fused_;
+    std::int64_t steps_, skew_; // of each phase where they are fused
 };
 
 } // namespace lapwing

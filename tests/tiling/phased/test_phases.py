@@ -9,8 +9,8 @@ import lapwing as lw
 from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.loopnest.binding.phased_nest import PhasedNest
 from lapwing.planner.phased import PhasedPlan, dimensions_to_cut, make_phased_plan
-from lapwing.tiling.phases import PhasedFaces
-from lapwing.tiling.steps import PhaseTiling, steps_of
+from lapwing.tiling.phased.faces import PhasedFaces
+from lapwing.tiling.phased.steps import PhaseTiling, steps_of
 
 N = 34
 SQUARE = ArrayShape("float64", (N, N))

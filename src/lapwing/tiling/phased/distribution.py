@@ -296,26 +296,43 @@ class Reach:
 def reach(phased: PhasedNest, dimension: Dimension, phase: int, names: Sequence[str]) -> Reach | None:
     """How far from an iteration of a phase along a dimension lie the elements it touches of some arrays; None where that is
     anywhere."""
-    bound, found, around = phased.phases[phase], [0], False
-    for access in bound.accesses:
-        if access.array not in names:
-            continue
-        if phase not in dimension.loops or access.array not in dimension.axes:
+    if phase not in dimension.loops:
+        touched = any(access.array in names for access in phased.phases[phase].accesses)
+        return None if touched else Reach()
+    return reach_of(phased, dimension, phase, [a for a in phased.phases[phase].accesses if a.array in names])
+
+
+def reach_of(phased: PhasedNest, dimension: Dimension, phase: int, accesses: Sequence[ir.Access]) -> Reach | None:
+    """The same of some accesses of a phase; where it has no loop along the dimension, from where its home is."""
+    bound, found, around = phased.phases[phase], list[int](), False
+    for access in accesses:
+        if access.array not in dimension.axes:
             return None
-        loop, shift = dimension.loops[phase]
         axis, axis_shift = dimension.axes[access.array]
         pieces = _pieces_of(bound, access, axis)
         for piece in pieces:
-            apart = None if piece is None else _apart(bound, piece, bound.nest.space_loops[loop].name)
+            apart = None if piece is None else _apart_from(bound, piece, dimension, phase)
             if apart is None:
                 return None
             for distance in apart:
-                moved = distance + axis_shift - shift
+                moved = distance + axis_shift
                 if len(pieces) > 1 and 2 * abs(moved) > dimension.extent:
                     moved += dimension.extent if moved < 0 else -dimension.extent
                     around = True
                 found.append(moved)
-    return Reach(-min(found), max(found), around)
+    return Reach(max(0, -min(found, default=0)), max(0, max(found, default=0)), around)
+
+
+def _apart_from(bound: BoundNest, piece: Piece, dimension: Dimension, phase: int) -> tuple[int, int] | None:
+    """The least and the greatest difference between an index and the coordinate of an iteration."""
+    if phase in dimension.loops:
+        loop, shift = dimension.loops[phase]
+        apart = _apart(bound, piece, bound.nest.space_loops[loop].name)
+        return None if apart is None else (apart[0] - shift, apart[1] - shift)
+    home = (dimension.homes or {}).get(phase)
+    if home is None or piece.index.terms:
+        return None
+    return piece.index.constant - home, piece.index.constant - home
 
 
 def _apart(bound: BoundNest, piece: Piece, name: str) -> tuple[int, int] | None:

@@ -19,11 +19,11 @@ from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.phased_nest import PhasedNest
 from lapwing.tiling.boxes import Box, coalesced, common, hull, intersection, volume, without
-from lapwing.tiling.distribution import Distribution, Reach, reach
 from lapwing.tiling.faces import Channel, Face, Message, Part, faces_at_places, flow_vectors, in_order, is_of
 from lapwing.tiling.needed import images, touched_box, touching
 from lapwing.tiling.partition import Range
-from lapwing.tiling.steps import PhaseTiling, Step, steps_of
+from lapwing.tiling.phased.distribution import Distribution, Reach, reach
+from lapwing.tiling.phased.steps import PhaseTiling, Step, steps_of
 
 
 class _Need(IntEnum):

@@ -1,0 +1,114 @@
+"""Phases and sweeps that are fused touch every element in the order of the plain loops: random programs, block by block in
+Python, and compiled."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from comparing import check_arrays
+from hypothesis import strategies as st
+from random_phases import Program, bind, load_phases, plain_run, programs
+from randomness import first_seed, wanted
+from searching import search
+from simulated_ranks import body_of
+
+from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.planner.phased import make_phased_plan
+from lapwing.runtime.phased_alone import run_phases_alone
+from lapwing.tiling.boxes import Box
+from lapwing.tiling.phased.fusion import Fusion, shifts_of
+
+done: Counter[str] = Counter()
+
+
+def drawn(data: st.DataObject) -> tuple[Program, list, list[int], Fusion] | None:
+    """A random program that can be fused, and how it is."""
+    program = data.draw(programs(), label="program")
+    nests = load_phases(program)
+    found = bind(program, nests)
+    if found is None:
+        return None
+    done["programs"] += 1
+    phased, places = found
+    shifts = shifts_of(phased)
+    if shifts is None:
+        return None
+    done["fused"] += 1
+    height = data.draw(st.sampled_from([1, 2, 2, 3, 5]), label="height of blocks")
+    return program, nests, places, shifts.fused(height, data.draw(st.integers(2, 4), label="sweeps of a pass"))
+
+
+def order(fusion: Fusion, sweeps: int) -> Iterator[tuple[int, int, int]]:
+    """Sweep, phase and block, as ``order.hpp`` comes to them."""
+    blocks = len(fusion.steps(0))
+    for first in range(0, sweeps, fusion.sweeps):
+        count = min(fusion.sweeps, sweeps - first)
+        for wave in range(blocks + fusion.skew * (count - 1)):
+            for sweep, phase in itertools.product(range(count), range(len(fusion.phased.phases))):
+                if 0 <= (block := wave - fusion.skew * sweep) < blocks:
+                    yield first + sweep, phase, block
+
+
+def points(bound: BoundNest, sweep: tuple[int, ...], box: Box) -> Iterator[tuple[int, ...]]:
+    """The user's indices of what a phase does in a box."""
+    for space in itertools.product(*(range(*ends) for ends in box)):
+        values = dict(zip((loop.name for loop in bound.domain.loops), (*sweep, *space), strict=True))
+        if all(values[loop.name] in loop.span(values) for loop in bound.domain.loops):
+            yield tuple(bound.indices((*sweep, *space)).values())
+
+
+def check_order(data: st.DataObject) -> None:
+    if (found := drawn(data)) is None:
+        return
+    program, nests, places, fusion = found
+    expected, arrays = program.values(), program.values()
+    bodies = [body_of(program.phases[k]) for k in places]
+    steps = [fusion.steps(phase) for phase in range(len(places))]
+    depth = fusion.phased.sweep_depth
+    sweeps = [list(bound.domain.points(depth)) for bound in fusion.phased.phases]
+    with np.errstate(all="ignore"):
+        plain_run(program, nests, expected)
+        for sweep, phase, block in order(fusion, fusion.phased.sweeps):
+            bound = fusion.phased.phases[phase]
+            for point in points(bound, (*sweeps[phase][sweep],), steps[phase][block]):
+                bodies[phase](point, arrays)
+    check_arrays(arrays, expected)
+
+
+def check_compiled(data: st.DataObject) -> None:
+    if (found := drawn(data)) is None:
+        return
+    program, nests, _, fusion = found
+    expected, arrays = program.values(), program.values()
+    with np.errstate(all="ignore"):
+        plain_run(program, nests, expected)
+    run_phases_alone(replace(make_phased_plan(fusion.phased, 1), fusion=fusion), arrays, None)
+    check_arrays(arrays, expected)
+
+
+def test_every_element_is_touched_in_the_order_of_the_plain_loops() -> None:
+    done.clear()
+    search(check_order, wanted(120), first_seed())
+    assert done["fused"] * 4 > done["programs"]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+def test_every_element_is_touched_in_the_order_of_the_plain_loops_at_length() -> None:
+    search(check_order, wanted(20000), first_seed())
+
+
+@pytest.mark.timeout(900)
+def test_bits_of_the_plain_loops(little_optimised: None) -> None:
+    search(check_compiled, wanted(6), first_seed())
+
+
+@pytest.mark.long
+@pytest.mark.timeout(14400)
+def test_bits_of_the_plain_loops_at_length() -> None:
+    search(check_compiled, wanted(2000), first_seed())

@@ -1,0 +1,103 @@
+"""How far phases and sweeps have to lie behind each other to be fused: programs everyone knows."""
+
+from __future__ import annotations
+
+import pytest
+
+import lapwing as lw
+from lapwing.loopnest.array_shape import ArrayShape
+from lapwing.loopnest.binding.phased_nest import PhasedNest
+from lapwing.planner import phased as planner
+from lapwing.planner.phased import make_phased_plan
+from lapwing.tiling.phased.fusion import Shifts, shifts_of
+
+N = 34
+SQUARE = ArrayShape("float64", (N, N))
+
+
+@lw.nest
+def there(u, v, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                v[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
+
+
+@lw.nest
+def back(u, v, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = 0.25 * (v[i - 1, j] + v[i + 1, j] + v[i, j - 1] + v[i, j + 1])
+
+
+@lw.nest
+def edge(u, sweeps):
+    for t in range(sweeps):
+        for j in range(u.shape[1]):
+            u[0, j] = t + j
+
+
+@lw.nest
+def upwards(u, sweeps):
+    for t in range(sweeps):
+        for i in range(u.shape[0] - 2, 0, -1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = 0.5 * (u[i + 1, j] + u[i, j])
+
+
+@lw.nest
+def columns(u, sweeps):
+    for t in range(sweeps):
+        for j in range(u.shape[1]):
+            for i in range(1, u.shape[0]):
+                u[i, j] = 0.5 * (u[i - 1, j] + u[i, j])
+
+
+@lw.nest
+def around(u, v, sweeps):
+    for t in range(sweeps):
+        for i in range(u.shape[0]):
+            for j in range(u.shape[1]):
+                v[i, j] = u[i - 1, j - 1]  # of the other end, where i or j is 0
+
+
+def phases(*nests: lw.Nest, sweeps: int = 10) -> PhasedNest:
+    given = {"u": SQUARE, "v": SQUARE, "sweeps": sweeps}
+    return PhasedNest("program", tuple(nest.bind({n: given[n] for n in nest.loops.parameters}) for nest in nests))
+
+
+def shifts(*nests: lw.Nest) -> Shifts:
+    found = shifts_of(phases(*nests))
+    assert found is not None
+    return found
+
+
+def test_jacobi_there_and_back() -> None:
+    found = shifts(there, back)
+    assert (found.of_phases, found.apart) == ((0, 1), 2)
+    assert [found.fused(height, 1).skew for height in (1, 2, 3)] == [2, 1, 1]
+
+
+def test_a_phase_of_one_row_comes_with_the_block_of_that_row() -> None:
+    fusion = shifts(there, edge, back).fused(8, 2)
+    rows = [box for box in fusion.steps(1) if box[0][0] < box[0][1]]
+    assert rows == [((0, N),)]
+    assert fusion.steps(0)[0][0] == (1, 9)
+
+
+def test_blocks_go_along_the_loop_that_allows_it() -> None:
+    assert shifts(there, columns).dimension.loops == {0: (0, 0), 1: (1, 0)}
+    assert shifts(upwards, there).dimension.loops == {0: (1, 0), 1: (1, 0)}
+    assert shifts_of(phases(around, back)) is None
+
+
+def test_phases_are_fused_on_one_rank_where_arrays_are_larger_than_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert make_phased_plan(phases(there, back), 1).fusion is None
+    monkeypatch.setattr(planner, "FUSED_BYTES", 4096)
+    monkeypatch.setattr(planner, "FUSED_POINTS", 64)
+    fusion = make_phased_plan(phases(there, back), 1).fusion
+    assert fusion is not None
+    assert (fusion.height, fusion.skew, fusion.sweeps) == (2, 1, 3)
+    assert make_phased_plan(phases(there, back), 2).fusion is None
+    assert make_phased_plan(phases(there, back), 1, tile=4).fusion is None
