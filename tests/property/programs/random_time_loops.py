@@ -59,7 +59,9 @@ class _Builder:
         return options[self.draw(st.integers(0, len(options) - 1))]
 
     def case(self) -> TimeLoopCase:
-        self.both(0, "def loop(u, v, w, n, m, steps):", "    total = 0.0", "    count = 0", "    k = 0")
+        self.both(
+            0, "def loop(u, v, w, n, m, steps):", "    total = 0.0", "    count = 0", "    k = 0", "    old = u.copy()"
+        )
         by_while = self.chance(25)
         self.both(1, "while k < steps:" if by_while else "for t in range(steps):")
         self.block(2, self.draw(st.integers(2, 5)))
@@ -102,7 +104,7 @@ class _Builder:
 
     def nest(self, level: int) -> None:
         self.nests += 1
-        target, source = self.pick(*NAMES), self.pick(*NAMES)
+        target, source = self.pick(*NAMES), self.pick(*NAMES, *NAMES, "old")
         level, names = self.loops(level)
         here, back = ", ".join(names), ", ".join((*names[:-1], f"{names[-1]} - 1"))
         on = ", ".join((f"{names[0]} + 1", *names[1:]))

@@ -16,6 +16,7 @@ from lapwing.errors import RefusedError
 from lapwing.loopnest.frontend.parser import parse
 from lapwing.loopnest.inlining.inliner import meaning
 from lapwing.loopnest.normalisation.names import all_names
+from lapwing.loopnest.program.liveness import exposed_reads
 from lapwing.loopnest.program.names import bound_names
 from lapwing.loopnest.program.outlining import Outlined, Rewritten, outline
 from lapwing.loopnest.program.short_loops import small_test
@@ -77,6 +78,8 @@ def whole_of(
     test = small_test(regions, changing, known, are_independent)
     if test is None:
         return None
+    if exposed_reads([statement]) & elements.copies.keys():
+        return None  # what is read before it is copied is another array
     live = around.live_after(statement)
     if live & (elements.copies.keys() | exchanged.left_out) or elements.copies.keys() & set(exchanged.names):
         return None
