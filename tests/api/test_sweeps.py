@@ -12,6 +12,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.errors import RefusedError, RunError
+from lapwing.loopnest.program import short_loops
 
 Array = npt.NDArray[Any]
 
@@ -64,10 +65,11 @@ def same(nest: Any, *args: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def as_sweeps(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The runs that were made of sweeps."""
+    """The runs that were made of sweeps, and not with the loop around them compiled as a whole."""
     from lapwing.runtime.phased_alone import PreparedPhases
 
     runs, run = list[Any](), PreparedPhases.run
+    monkeypatch.setattr(short_loops, "BUDGET", 0)
 
     def noted(self: PreparedPhases, arrays: Any) -> Any:
         runs.append(self)

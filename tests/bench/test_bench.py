@@ -60,6 +60,7 @@ def numbers(node: Any) -> Iterator[float]:
         "calls",
         "scaling",
         "many_sweeps",
+        "time_loops",
         "overlap",
         "programs",
     ],
@@ -218,6 +219,11 @@ def test_bandwidth(tmp_path: Path) -> None:
     (case,) = quick("bandwidth.py", tmp_path, "--nest", "jacobi")["cases"]
     assert case["reached"]["median"] > 0
     assert {"copy", "whole_call"} <= set(case["ns"])
+
+
+def test_time_loops(tmp_path: Path) -> None:
+    (case,) = quick("time_loops.py", tmp_path, "--program", "jacobi_2d")["cases"]
+    assert case["over"]["not fused"]["median"] > 0
 
 
 @pytest.mark.long

@@ -569,10 +569,11 @@ def test_tables_are_read_as_they_were() -> None:
 
 
 def test_the_tables_know_all_of_a_program() -> None:
-    """A new field of lw_program has to be exported as well; what is out of core is refused, and sweeps are not joined."""
+    """A new field of lw_program has to be exported as well; what is out of core is refused, and neither sweeps nor
+    phases are done together."""
     known = (
         "phases sweeps steps batch apart phase step_boxes incoming outgoing "
-        "incoming_channels outgoing_channels messages parts pass_sweeps pass_skew opening_sweeps "
+        "incoming_channels outgoing_channels messages parts pass_sweeps pass_skew opening_sweeps fused "
         "joined_sweeps last_joined closing_sweeps step_moves"
     )
     of_phase = "loops sweep_depth slice_grain slice_loop slices_rows sweep_points first_step rewrites"

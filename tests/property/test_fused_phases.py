@@ -17,8 +17,12 @@ from randomness import first_seed, wanted
 from searching import search
 from simulated_ranks import body_of
 
+from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.binding.phased_nest import PhasedNest
+from lapwing.planner.choose import make_plan
 from lapwing.planner.phased import make_phased_plan
+from lapwing.runtime.alone import run_alone
 from lapwing.runtime.phased_alone import run_phases_alone
 from lapwing.tiling.boxes import Box
 from lapwing.tiling.phased.fusion import Fusion, shifts_of
@@ -91,6 +95,31 @@ def check_compiled(data: st.DataObject) -> None:
     check_arrays(arrays, expected)
 
 
+def check_nest(data: st.DataObject) -> None:
+    """The first phase, as a nest by itself."""
+    program = data.draw(programs(), label="program")
+    nests = load_phases(program)
+    found = bind(program, nests)
+    if found is None:
+        return
+    bound, nest = found[0].phases[0], nests[found[1][0]]
+    try:
+        plan = make_plan(bound, bound.analysis.dependences, 1)
+    except RefusedError:
+        return
+    shifts = None if plan.skew is not None or plan.joined > 1 else shifts_of(PhasedNest("program", (bound,)))
+    if shifts is None:
+        return
+    height = data.draw(st.sampled_from([1, 2, 2, 3, 5]), label="height of blocks")
+    fusion = shifts.fused(height, data.draw(st.integers(2, 4), label="sweeps of a pass"))
+    expected, arrays = program.values(), program.values()
+    names = [array.name for array in bound.arrays]
+    with np.errstate(all="ignore"):
+        nest.python(**{n: expected[n] for n in names}, first=0, last=program.sweeps)
+    run_alone(bound, replace(plan, fusion=fusion), arrays, None)
+    check_arrays(arrays, expected)
+
+
 def test_every_element_is_touched_in_the_order_of_the_plain_loops() -> None:
     done.clear()
     search(check_order, wanted(120), first_seed())
@@ -106,6 +135,17 @@ def test_every_element_is_touched_in_the_order_of_the_plain_loops_at_length() ->
 @pytest.mark.timeout(900)
 def test_bits_of_the_plain_loops(little_optimised: None) -> None:
     search(check_compiled, wanted(6), first_seed())
+
+
+@pytest.mark.timeout(900)
+def test_bits_of_plain_nests(little_optimised: None) -> None:
+    search(check_nest, wanted(6), first_seed())
+
+
+@pytest.mark.long
+@pytest.mark.timeout(14400)
+def test_bits_of_plain_nests_at_length() -> None:
+    search(check_nest, wanted(2000), first_seed())
 
 
 @pytest.mark.long

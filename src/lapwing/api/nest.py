@@ -141,12 +141,17 @@ class Nest(PlannedNest):
             if parsed is not None:
                 return None  # binding says what is wrong
             raise
+        sweeps, fusions = (
+            tuple(SweepsCall(one, tuple(Nest(phase.function, phase) for phase in one.phases)) for one in loops)
+            for loops in (program.sweeps, program.fusions)
+        )
         found = ProgramOfNests(
             program,
             tuple(_region(region) for region in program.regions),
             tuple(f if isinstance(f, Nest) else Nest(f) for f in program.procedures.values()),
-            tuple(SweepsCall(s, tuple(Nest(phase.function, phase) for phase in s.phases)) for s in program.sweeps),
+            sweeps,
             tuple(Nest(w.outlined.source.function, w.outlined.source) for w in program.wholes),
+            fusions,
         )
         self._take(None)
         self._program = found, Meanings(self.source)

@@ -74,6 +74,7 @@ class ProgramOfNests:
     procedures: tuple[Any, ...]
     sweeps: tuple[SweepsCall, ...] = ()
     wholes: tuple[Any, ...] = ()
+    fusions: tuple[SweepsCall, ...] = ()
     _told: bool = False
     _refused: set[Any] = field(default_factory=set)  # kinds of arguments of wholes
 
@@ -107,7 +108,7 @@ class ProgramOfNests:
                     nest, self.program, regions, procedures, self.sweeps, arguments, ranks, make, watched
                 )
         given = {n: v.whole if isinstance(v, DistributedArray) else v for n, v in arguments.items()}
-        sweeps = [loop.alone(nest, watched) for loop in self.sweeps]
+        sweeps = [loop.alone(nest, watched) for loop in (*self.sweeps, *self.fusions)]
         calls = regions if watched is None else [_by_name(region, make) for region in regions]
         follow = partial(followed, label=nest.name)
         wholes = None if watched is not None else [self._whole(k, nest) for k in range(len(self.wholes))]

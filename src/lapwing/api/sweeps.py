@@ -27,6 +27,7 @@ from lapwing.runtime.mpi import communicator
 from lapwing.runtime.phased import PhasedOutcome, run_phases_on_ranks
 from lapwing.runtime.phased_alone import PreparedPhases
 from lapwing.runtime.tuning import place_of
+from lapwing.tiling.phased import fusion
 
 Results = Sequence[Mapping[str, Any]]  # of every phase by name
 
@@ -62,13 +63,29 @@ class SweepsCall:
     ) -> tuple[Any, ...]:
         """What the driver is told where all has been done: the arrays that change places, as they are named after all iterations,
         and reductions. results: of every plan."""
-        names = self.sweeps.exchanged
-        arrays = (arguments[n] for n in (names[::-1] if len(over) % 2 else names))
+        arrays = [arguments[array] for array in self.sweeps.exchanged_after(len(over)).values()]
         found = {n: arguments[start] for n, start in self.sweeps.outputs.items()}
         for plan, of_phases in zip(plans, results, strict=True):
             for bound, of_phase in zip(plan.distribution.phased.phases, of_phases, strict=True):
                 found |= {n: of_phase[n] for n in bound.nest.returns}
         return (True, *arrays, *found.values())
+
+    def fuses(self, arguments: Mapping[str, Any], over: range, wishes: PlannedNest) -> bool:
+        """Whether phases are fused on one rank, so that running them in their own order takes longer."""
+        sizes = [values.nbytes for values in arguments.values() if isinstance(values, np.ndarray)]
+        if sum(sizes) <= fusion.CACHED_BYTES or not self._fit(arguments):
+            return False
+        plans = self.runs(arguments, over, None, wishes)
+        return plans is not None and any(plan.fusion is not None for plan in plans)
+
+    def _fit(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether arrays are as what was made of statements on whole ones wants them."""
+
+        def kind(name: str) -> Any:
+            return getattr(arguments[name], "shape", None), getattr(arguments[name], "dtype", None)
+
+        edges = (getattr(arguments[name], "shape", (0,)) for name in self.sweeps.edges)
+        return all(kind(one) == kind(other) for one, other in self.sweeps.alike) and not any(0 in s for s in edges)
 
     def runs(
         self, arguments: Mapping[str, Any], over: range, comm: Any | None, wishes: PlannedNest
@@ -77,7 +94,8 @@ class SweepsCall:
         one. Collective over comm, None for this process alone."""
         if comm is None and not self.sweeps.is_loop:
             return None  # there is nobody to wait for between one nest and the next
-        arrays = [v for v in arguments.values() if is_plain(v) or isinstance(v, DistributedArray)]
+        own = {n: v for n, v in arguments.items() if n not in self.sweeps.copies}
+        arrays = [v for v in own.values() if is_plain(v) or isinstance(v, DistributedArray)]
         if any(_have_common_elements(one, other) for one, other in itertools.combinations(arrays, 2)):
             return None
         return self._in_turn(arguments, over, lambda given, phases: self._plan(given, phases, comm, wishes))
@@ -99,10 +117,10 @@ class SweepsCall:
         over: range,
         plan: Callable[[Mapping[str, Any], Sequence[PlannedNest]], PhasedPlan | None],
     ) -> list[PhasedPlan] | None:
-        pairs, left = divmod(len(over), 2)
         runs = [(arguments, self.phases)]
         if self.sweeps.exchanged:
-            counted = ((pairs, self.phases), (left, self.phases[: self.sweeps.half]))
+            whole, left = divmod(len(over), len(self.sweeps.orders))
+            counted = ((whole, self.phases), (int(left > 0), self.phases[: self.sweeps.phases_of(left)]))
             runs = [({**arguments, self.sweeps.iterations: count}, phases) for count, phases in counted if count]
         found = [plan(given, phases) for given, phases in runs]
         plans = [one for one in found if one is not None]
@@ -143,15 +161,22 @@ class SweepsCall:
     # -- running ---------------------------------------------------------------------------------------------------------
 
     def alone(self, wishes: PlannedNest, watched: WatchedCalls | None = None) -> Callable[..., Any]:
-        """What the driver calls in one process. watched: told of every run."""
+        """What the driver calls in one process; its ``fuses`` says whether phases would be fused. watched: told of every run."""
 
         def call(*values: Any) -> tuple[Any, ...]:
             arguments, over = self.arguments(values), values[-1]
+            if self.sweeps.is_rewritten and not self.fuses(arguments, over, wishes):
+                return self.not_done(arguments)
             plans = self.runs(arguments, over, None, wishes)
             if plans is None:
                 return self.not_done(arguments)
-            return self.done(arguments, over, plans, [self._run_alone(plan, arguments, watched) for plan in plans])
+            given = {**arguments, **{name: np.empty_like(arguments[name]) for name in self.sweeps.copies}}
+            return self.done(arguments, over, plans, [self._run_alone(plan, given, watched) for plan in plans])
 
+        def fuses(*values: Any) -> bool:
+            return self.fuses(self.arguments(values), values[-1], wishes)
+
+        call.fuses = fuses  # type: ignore[attr-defined]
         return call
 
     def _run_alone(self, plan: PhasedPlan, arguments: Mapping[str, Any], watched: WatchedCalls | None) -> Results:

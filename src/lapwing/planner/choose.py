@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from lapwing.errors import Refusal, RefusedError
 from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.binding.phased_nest import PhasedNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.planner import cuts
 from lapwing.planner.along_time import AlongTime, stages
@@ -19,6 +20,7 @@ from lapwing.schedule.pipeline import Engine
 from lapwing.tiling.faces import Faces, loop_offsets
 from lapwing.tiling.inner import InnerForm, sweeps_to_join
 from lapwing.tiling.partition import Partition
+from lapwing.tiling.phased.fusion import fusion_of
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 
 # Without a model of the machine: tiles of about a fifth of a millisecond, at a nanosecond a point, hide the cost of a
@@ -114,6 +116,11 @@ def make_plan(
     if partition is None:
         blocks = evened(bound, inner.form, blocks, mapping)
     tile = tile_of(inner.form)
+    fusion = None
+    if blocks.ranks == 1 and skew is None and mapping is not None and wishes.tile is None and not nest.accumulators:
+        fusion = fusion_of(PhasedNest(nest.name, (bound,)), (inner.form,))
+    if fusion is not None:
+        reasons.append(str(fusion))
     if wishes.tile is None and blocks.ranks > 1:
         points = tile * (math.prod(block) if mapping is None else math.prod(block) // block[mapping])
         reasons.append(f"tiles of {tile}: about {points:,} points a step")
@@ -139,6 +146,7 @@ def make_plan(
         notes=notes(bound),
         skew=skew,
         joined=faces.joined,
+        fusion=fusion,
         idle=int(ranks) - blocks.ranks,
     )
 

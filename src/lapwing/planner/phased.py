@@ -18,20 +18,16 @@ from lapwing.planner.cuts import fits, is_count, pipelined
 from lapwing.planner.inner import choice_by_rule
 from lapwing.planner.plan import ENGINES, SLICE_SECONDS
 from lapwing.schedule.pipeline import Engine
-from lapwing.tiling.boxes import volume
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.partition import balanced_cuts, factorisations, in_direction, weighted_cuts
 from lapwing.tiling.phased.distribution import Dimension, Distribution, dimensions, reach
 from lapwing.tiling.phased.faces import PhasedFaces
-from lapwing.tiling.phased.fusion import Fusion, shifts_of
+from lapwing.tiling.phased.fusion import Fusion, fusion_of
 from lapwing.tiling.phased.steps import PhaseTiling, Split
 
 # Over windows a rank tells others of what it has sent a step late: an interior has several steps, so that they hear of a
 # boundary in time.
 INTERIOR_STEPS = 4
-
-FUSED_POINTS = 4096  # of a phase in a step of one rank: what a step costs besides is not felt then
-FUSED_BYTES = 1 << 20  # of arrays that stay in the cache then: half of a second-level one of 2 MiB
 
 
 @dataclass(frozen=True)
@@ -123,7 +119,7 @@ def make_phased_plan(
     forms = tuple(
         choice_by_rule(bound, found).form for bound, found in zip(phased.phases, phased.dependences, strict=True)
     )
-    fusion = _fusion(phased, forms) if distribution.ranks == 1 and tile is None else None
+    fusion = fusion_of(phased, forms) if distribution.ranks == 1 and tile is None else None
     if fusion is not None:
         reasons.append(str(fusion))
     for bound, tiling in zip(phased.phases, tilings, strict=True) if fusion is None else ():
@@ -140,28 +136,6 @@ def make_phased_plan(
         idle=int(ranks) - distribution.ranks,
         fusion=fusion,
     )
-
-
-def _fusion(phased: PhasedNest, forms: Sequence[InnerForm]) -> Fusion | None:
-    """How phases are fused on one rank; None where dependences forbid it, and where it would not pay: all arrays stay in the
-    cache from one phase to the next, or not even a few rows of them do.
-
-    Not where a phase has lanes, which want many rows at once, or may raise: the plain loop's error is that of the first sweep.
-    """
-    total = sum(math.prod(array.shape) * array.itemsize for array in phased.arrays)
-    if total <= 2 * FUSED_BYTES or any(form.lanes > 1 for form in forms):
-        return None
-    if any(bound.body.traps for bound in phased.phases) or (shifts := shifts_of(phased)) is None:
-        return None
-    extent = shifts.dimension.extent
-    points = sum(volume(bound.domain.box[phased.sweep_depth :]) for bound in phased.phases)
-    height = max(1, math.ceil(FUSED_POINTS * len(phased.phases) * extent / points))
-    room = FUSED_BYTES * extent // total - max(shifts.of_phases)  # coordinates
-    most = room // (height * shifts.fused(height, 1).skew)
-    if most * len(phased.phases) < 2:
-        return None
-    passes = -(-phased.sweeps // most)
-    return shifts.fused(height, -(-phased.sweeps // passes))
 
 
 def _vectors(phased: PhasedNest) -> list[list[Vector]]:

@@ -19,6 +19,7 @@ from lapwing.schedule.pipeline import ENGINES as ENGINES
 from lapwing.schedule.pipeline import Engine, Pipeline
 from lapwing.tiling.faces import Faces
 from lapwing.tiling.partition import Partition
+from lapwing.tiling.phased.fusion import Fusion
 from lapwing.units import duration, size
 
 _VALUES_AT = len("  dependences  ")  # where the values stand in the lines of str(plan)
@@ -73,9 +74,10 @@ class Plan:
     own; ``inner`` is the order in which a tile's points are computed; ``reasons`` says, a line each, why, and ``notes``
     what in the nest's text costs much time. ``joined`` sweeps are done at once, step by step. ``idle`` ranks more than these have
     nothing to do. ``buffers`` messages of a channel may be in flight at once, and an engine that polls does so every
-    ``slice_seconds``. ``prediction``, and the ``pipeline`` whose exact timeline it comes from, are None where nothing is known of
-    the machine. ``streaming`` is None where all is in memory. ``tile_seconds`` were measured of the tile for
-    a point, and ``limit`` is what that takes at least; None where it is not known.
+    ``slice_seconds``. ``fusion`` says how one rank does several sweeps in a pass, in place of its tiles; None where it does not.
+    ``prediction``, and the ``pipeline`` whose exact timeline it comes from, are None where nothing is known of the machine.
+    ``streaming`` is None where all is in memory. ``tile_seconds`` were measured of the tile for a point, and ``limit`` is what
+    that takes at least; None where it is not known.
 
     Where the nest is skewed, ``extents``, ``mapping``, ``tile`` and ``partition`` are in skewed coordinates; ``dependences``
     are as in the user's loops.
@@ -97,6 +99,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     skew: Skew | None = None
     joined: int = 1
+    fusion: Fusion | None = field(default=None, repr=False, compare=False)
     idle: int = 0
     buffers: int = 2
     slice_seconds: float = SLICE_SECONDS

@@ -127,7 +127,7 @@ def runner_of(
     pass_sweeps = 1 if plan.streaming is None else plan.streaming.pass_sweeps
     first_sweep = 0 if disk is None else disk.first_sweep
     opening_sweeps = 0 if plan.streaming is None else plan.streaming.opening_sweeps
-    program = rank_program(faces, rank, plan.ranks, pass_sweeps, first_sweep, disk is None, opening_sweeps)
+    program = rank_program(faces, rank, plan.ranks, pass_sweeps, first_sweep, disk is None, opening_sweeps, plan.fusion)
     workspace = Workspace(bound, library, arrays)
     orders = [plan.partition.order(rank)]
     if plan.inner.form.transposed:  # polls come between whole blocks of lanes

@@ -14,6 +14,7 @@ from refusal_cases import load
 from lapwing.loopnest.program import short_loops
 from lapwing.loopnest.program.sweeps import Sweeps
 from lapwing.runtime.phased_alone import PreparedPhases
+from lapwing.tiling.phased import fusion
 
 RELAX = """
 for i in range(1, u.shape[0] - 1):
@@ -78,6 +79,7 @@ def test_bits_of_plain_python(name: str, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, runs: list[int]) -> None:
+    monkeypatch.setattr(short_loops, "BUDGET", 0)  # or regions are compiled with the loop around them
     monkeypatch.setattr(
         Sweeps, "is_loop", True
     )  # or nests that are done once are called one by one where there are no ranks
@@ -88,6 +90,42 @@ def counted(monkeypatch: pytest.MonkeyPatch, runs: list[int]) -> None:
         return original(*args, **kwargs)
 
     monkeypatch.setattr(PreparedPhases, "run", run)
+
+
+FORWARD = """
+for i in range(1, u.shape[0] - 1):
+    for j in range(1, u.shape[1] - 1):
+        v[i, j] = 0.25 * (w[i - 1, j] + u[i, j - 1] + u[i + 1, j] + w[i, j + 1])
+"""
+BACKWARD = """
+for i in range(u.shape[0] - 2, 0, -1):
+    for j in range(1, u.shape[1] - 1):
+        u[i, j] = 0.5 * (v[i + 1, j] - v[i, j])
+"""
+FUSIONS = {
+    "copied": swept("w = u.copy()", FORWARD, "u[1, 2] += v[1, 3]"),
+    "three arrays that change places": swept(FORWARD, "u, v, w = v, w, u", before="w = u.copy()", after="return w"),
+    "by a third name": swept(FORWARD, BACKWARD, "held = u", "u = v", "v = held", before="w = u.copy()"),
+    "single elements": swept(FORWARD, "u[0, 0] = v[1, 1]", "i = 3", "v[i, 2] = 0.5 * v[i - 1, 2] + t", before="w = u.copy()"),
+    "slices": swept("w = np.copy(v)", FORWARD, "u[:, 0] = v[:, 1]", "v[-1] = 0.25", "u[:] = v", BACKWARD),
+    "several elements of one value": swept(BACKWARD, "v[0, 0] = v[8, 7] = 2.0", FORWARD, before="w = v.copy()"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUSIONS)
+def test_fused_loops_have_the_bits_of_plain_python(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for size, value in (("CACHED_BYTES", 0), ("BLOCK_POINTS", 16), ("ROOM_BYTES", 4096)):
+        monkeypatch.setattr(fusion, size, value)
+    runs: list[int] = []
+    counted(monkeypatch, runs)
+    nest = made("import numpy as np\n" + FUSIONS[name], tmp_path)
+    for n in range(8):
+        mine, plain = arrays(), arrays()
+        returned, expected = nest(*mine, n), nest.python(*plain, n)
+        assert all(np.array_equal(x, y) for x, y in zip(mine, plain, strict=True)), n
+        assert np.array_equal(returned, expected) if expected is not None else returned is None
+    assert len(nest.program.program.fusions + nest.program.program.sweeps) == 1
+    assert runs, "no sweep was fused"
 
 
 @pytest.mark.parametrize("name", OTHERS)

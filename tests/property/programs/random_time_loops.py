@@ -39,14 +39,14 @@ class TimeLoopCase:
 
 
 @st.composite
-def time_loops(draw: st.DrawFn) -> TimeLoopCase:
-    """A random time loop with arguments."""
-    return _Builder(draw).case()
+def time_loops(draw: st.DrawFn, is_plain: bool = False) -> TimeLoopCase:
+    """A random time loop with arguments. is_plain: of nests, and what is done with arrays, alone."""
+    return _Builder(draw, is_plain).case()
 
 
 class _Builder:
-    def __init__(self, draw: st.DrawFn) -> None:
-        self.draw = draw
+    def __init__(self, draw: st.DrawFn, is_plain: bool) -> None:
+        self.draw, self.is_plain = draw, is_plain
         self.axes = draw(st.integers(1, 2))
         self.sums = self.nests = 0
         self.lines: list[str] = []
@@ -62,12 +62,15 @@ class _Builder:
         self.both(
             0, "def loop(u, v, w, n, m, steps):", "    total = 0.0", "    count = 0", "    k = 0", "    old = u.copy()"
         )
-        by_while = self.chance(25)
+        by_while = not self.is_plain and self.chance(25)
         self.both(1, "while k < steps:" if by_while else "for t in range(steps):")
         self.block(2, self.draw(st.integers(2, 5)))
         if not self.nests:
             self.nest(2)
-        self.both(2, "k += 1")
+        if not self.is_plain:
+            self.both(2, "k += 1")
+        elif self.chance(40):
+            self.exchange(2)
         self.both(1, "return total, count, k, u, v, w")
         shape = tuple(self.draw(st.integers(1, 9)) for _ in range(self.axes))
         other = tuple(size + self.draw(st.integers(0, 2)) for size in shape)
@@ -92,7 +95,10 @@ class _Builder:
 
     def block(self, level: int, count: int) -> None:
         for _ in range(count):
-            kind = self.pick("nest", "nest", "exchange", "copy", "fill", "edge", "sum", "if", "scalar")
+            if self.is_plain:
+                getattr(self, self.pick("nest", "nest", "nest", "copy", "fill", "edge", "element", "element"))(level)
+                continue
+            kind = self.pick("nest", "nest", "exchange", "copy", "fill", "edge", "sum", "if", "scalar", "element")
             getattr(self, {"if": "condition"}.get(kind, kind))(level)
 
     def loops(self, level: int) -> tuple[int, tuple[str, ...]]:
@@ -197,6 +203,23 @@ class _Builder:
                 f"{target}[1:-1, 0] = {source}[1:-1, -1]", f"{target}[-1, :] = {source}[0, 0]", f"{target}[:, 0] = k",
             ),
         )  # fmt: skip
+
+    def element(self, level: int) -> None:
+        target, source = self.pick(*NAMES), self.pick(*NAMES)
+        if self.axes == 2:
+            row, here = self.pick("0", "2", "n - 1", "-1"), self.pick("1", "m - 2", "-1")
+            self.both(level, f"{target}[{row}, {here}] = 0.5 * {source}[{self.pick(row, '1')}, {self.pick(here, '0')}]")
+            return
+        if self.chance(30):
+            self.both(level, f"{target}[0] = {target}[n - 1] = 0.75")
+            return
+        place, operator = self.pick("0", "1", "n - 1", "-1", "n // 2"), self.pick("=", "=", "+=", "-=")
+        if place != "-1" and self.chance(40):
+            self.both(level, f"i = {place}")
+            place = "i"
+        term = self.pick("0.125", "t" if self.is_plain else "k")
+        value = f"0.5 * {source}[{self.pick(place, place, '0')}] + {term}"
+        self.both(level, f"{target}[{place}] {operator} {value}")
 
     def condition(self, level: int) -> None:
         self.both(level, self.pick("if k % 2 == 0:", "if k > 2:", "if total < 1.0:"))

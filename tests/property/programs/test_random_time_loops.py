@@ -25,6 +25,8 @@ from lapwing.codegen.compilation.toolchain import find_c_compiler, find_cxx_comp
 from lapwing.errors import BuildError
 from lapwing.loopnest.program import short_loops
 from lapwing.runtime.rounding import nearest
+from lapwing.tiling.boxes import Box
+from lapwing.tiling.phased import fusion
 
 HEAD = "import numpy as np\n\n\n"
 
@@ -44,6 +46,21 @@ def _compiled_as_a_whole(monkeypatch: pytest.MonkeyPatch, short_loops_are_compil
     monkeypatch.setattr(short_loops, "FASTER", 10**9)
 
 
+@pytest.fixture
+def fused(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Nests are fused where that can be done; how many sweeps each time."""
+    monkeypatch.setattr(fusion, "CACHED_BYTES", -1)
+    monkeypatch.setattr(fusion, "BLOCK_POINTS", 2)
+    steps, original = list[int](), fusion.Fusion.steps
+
+    def counted(self: fusion.Fusion, phase: int) -> list[Box]:
+        steps.append(self.sweeps)
+        return original(self, phase)
+
+    monkeypatch.setattr(fusion.Fusion, "steps", counted)
+    return steps
+
+
 def exact_sum(start: Any, terms: Sequence[Any]) -> Any:
     """What a nest gives for a sum: all terms added exactly to what it starts as, rounded once to the type of the sum."""
     if not terms:
@@ -58,6 +75,10 @@ def exact_sum(start: Any, terms: Sequence[Any]) -> Any:
 
 def check_loop(data: st.DataObject) -> None:
     check_case(data.draw(time_loops(), label="time loop"))
+
+
+def check_plain_loop(data: st.DataObject) -> None:
+    check_case(data.draw(time_loops(is_plain=True), label="time loop"))
 
 
 def check_case(case: TimeLoopCase) -> None:
@@ -98,7 +119,18 @@ def test_time_loops_are_the_plain_ones() -> None:
     search(check_loop, wanted(20), first_seed())
 
 
+def test_fused_time_loops_are_the_plain_ones(fused: list[int]) -> None:
+    search(check_plain_loop, wanted(20), first_seed() + 2)
+    assert fused, "no loop was fused"
+
+
 @pytest.mark.long
 @pytest.mark.timeout(7200)
 def test_time_loops_are_the_plain_ones_at_length() -> None:
     search(check_loop, wanted(2000), first_seed() + 1)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+def test_fused_time_loops_are_the_plain_ones_at_length(fused: list[int]) -> None:
+    search(check_plain_loop, wanted(2000), first_seed() + 3)

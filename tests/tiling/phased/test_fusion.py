@@ -6,10 +6,12 @@ import pytest
 
 import lapwing as lw
 from lapwing.loopnest.array_shape import ArrayShape
+from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.phased_nest import PhasedNest
-from lapwing.planner import phased as planner
+from lapwing.planner.choose import Wishes, make_plan
 from lapwing.planner.phased import make_phased_plan
-from lapwing.tiling.phased.fusion import Shifts, shifts_of
+from lapwing.tiling.phased import fusion
+from lapwing.tiling.phased.fusion import Fusion, Shifts, shifts_of
 
 N = 34
 SQUARE = ArrayShape("float64", (N, N))
@@ -92,12 +94,29 @@ def test_blocks_go_along_the_loop_that_allows_it() -> None:
     assert shifts_of(phases(around, back)) is None
 
 
+def test_sweeps_of_a_nest_are_fused_on_one_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    for size, value in (("CACHED_BYTES", 8192), ("ROOM_BYTES", 4096), ("BLOCK_POINTS", 64)):
+        monkeypatch.setattr(fusion, size, value)
+    (bound,) = phases(there).phases
+
+    def plan(bound: BoundNest, ranks: int = 1, tile: int | None = None) -> Fusion | None:
+        return make_plan(bound, bound.analysis.dependences, ranks, Wishes(tile=tile)).fusion
+
+    found = plan(bound)
+    assert found is not None
+    assert (found.height, found.skew, found.sweeps) == (2, 1, 3)
+    assert plan(bound, ranks=2) is None
+    assert plan(bound, tile=5) is None
+    assert plan(phases(there, sweeps=1).phases[0]) is None
+
+
 def test_phases_are_fused_on_one_rank_where_arrays_are_larger_than_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     assert make_phased_plan(phases(there, back), 1).fusion is None
-    monkeypatch.setattr(planner, "FUSED_BYTES", 4096)
-    monkeypatch.setattr(planner, "FUSED_POINTS", 64)
-    fusion = make_phased_plan(phases(there, back), 1).fusion
-    assert fusion is not None
-    assert (fusion.height, fusion.skew, fusion.sweeps) == (2, 1, 3)
+    monkeypatch.setattr(fusion, "CACHED_BYTES", 8192)
+    monkeypatch.setattr(fusion, "ROOM_BYTES", 4096)
+    monkeypatch.setattr(fusion, "BLOCK_POINTS", 64)
+    found = make_phased_plan(phases(there, back), 1).fusion
+    assert found is not None
+    assert (found.height, found.skew, found.sweeps) == (2, 1, 3)
     assert make_phased_plan(phases(there, back), 2).fusion is None
     assert make_phased_plan(phases(there, back), 1, tile=4).fusion is None

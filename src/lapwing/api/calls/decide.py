@@ -140,7 +140,10 @@ def decide(
     )
     if not isinstance(rates, EstimatedRates):
         final = replace(final, tile_seconds=rates.seconds_per_point(problem.shape(best.cut, best.tile)))
-    final = finished(replace(final, reasons=reasons(problem, ranked, rates)), problem, best, rates)
+    why = reasons(problem, ranked, rates)
+    if final.ranks == 1 and plan.fusion is not None:
+        final, why = replace(final, fusion=plan.fusion), (*why, str(plan.fusion))
+    final = finished(replace(final, reasons=why), problem, best, rates)
     return Decision(final, problem, tuple(ranked))
 
 

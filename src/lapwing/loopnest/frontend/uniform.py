@@ -96,7 +96,11 @@ def _uniform_loop(affine: Affine | None, nest: ir.LoopNest) -> str | None:
 
 
 def _subscript_text(text: str, position: int) -> str:
-    node = ast.parse(text, mode="eval").body
+    """Of an access as it stands in the program, or of the statement that a loop was made of."""
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return f"that of {text}"
     assert isinstance(node, ast.Subscript)
     element = subscripts(node)[1][position]
     return ast.get_source_segment(text, element) or ast.unparse(element)

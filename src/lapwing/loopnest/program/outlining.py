@@ -60,20 +60,21 @@ class Rewritten:
 
 def outline(
     around: Around,
-    statement: ast.For | ast.While,
+    place: ast.stmt,
     name: str,
     control: Control,
     lift: bool = True,
     sequential: bool = False,
     rewritten: Rewritten | None = None,
 ) -> Outlined:
-    """The loop as a function of this name. Nothing is said of whether that is a nest.
+    """The loop at a place as a function of this name. Nothing is said of whether that is a nest.
 
     lift: whether what is the same for the whole loop is taken out of it (invariants). sequential: whether it is to run in its own
-    order, on one rank. rewritten: what is done in its place. Raises RefusedError where a function could not do what the loop
-    does.
+    order, on one rank. rewritten: what is done there in place of what is. Raises RefusedError where a function could not do what
+    the loop does.
     """
-    place, statement = statement, statement if rewritten is None else rewritten.loop
+    statement = place if rewritten is None else rewritten.loop
+    assert isinstance(statement, ast.For | ast.While)
     begins, made = (rewritten.begins, rewritten.made) if rewritten is not None else ({}, {})
     if statement.orelse and any(isinstance(n, ast.Break | ast.Continue) for s in statement.orelse for n in ast.walk(s)):
         refusals = Refusals(around.source.file)

@@ -32,7 +32,8 @@ Statement = TypeVar("Statement", bound=ast.stmt)
 class Program:
     """regions: in the order of the text. interpreted: the loops that Python runs. procedures: functions with loops that the
     driver calls, by name. sweeps: loops of the driver whose regions may run through one pipeline. wholes: those that may be
-    compiled with the regions in them. deleted: arguments whose elements nobody reads when it has ended."""
+    compiled with the regions in them. deleted: arguments whose elements nobody reads when it has ended. fusions: sweeps with more
+    than regions in them, which are done in one process where phases are fused."""
 
     source: FunctionSource = field(repr=False)
     regions: tuple[Region, ...]
@@ -41,6 +42,7 @@ class Program:
     sweeps: tuple[Sweeps, ...] = ()
     wholes: tuple[Whole, ...] = ()
     deleted: frozenset[str] = frozenset()
+    fusions: tuple[Sweeps, ...] = ()
 
     @property
     def name(self) -> str:
@@ -104,7 +106,8 @@ class Program:
 
     @cached_property
     def _sweeping_driver(self) -> Code:
-        return with_calls(self.source, self._outlined, tuple(self.procedures), self.sweeps, follows=True)
+        sweeps = (*self.sweeps, *self.fusions)
+        return with_calls(self.source, self._outlined, tuple(self.procedures), sweeps, follows=True)
 
     @cached_property
     def _shortening_driver(self) -> Code:
@@ -118,7 +121,7 @@ class Program:
             self.source,
             self._outlined,
             tuple(self.procedures),
-            self.sweeps,
+            (*self.sweeps, *self.fusions),
             follows=True,
             short=self._short,
             wholes=self.wholes,
@@ -156,7 +159,9 @@ def make_program(source: FunctionSource, alone: RefusedError) -> Program:
         raise RefusedError(*why) if why else alone
     deleted = deleted_arguments(source.tree, [region.statement for region in found.regions])
     regions = tuple(_with_deleted(source.tree, region, deleted) for region in found.regions)
-    return Program(source, regions, tuple(found.interpreted), called, tuple(found.sweeps), tuple(found.wholes), deleted)
+    sweeps = tuple(one for one in found.sweeps if not one.is_rewritten)
+    fusions = tuple(one for one in found.sweeps if one.is_rewritten)
+    return Program(source, regions, tuple(found.interpreted), called, sweeps, tuple(found.wholes), deleted, fusions)
 
 
 def _with_deleted(tree: ast.FunctionDef, region: Region, deleted: frozenset[str]) -> Region:
@@ -262,20 +267,25 @@ def _unless_short(test: ast.expr, loop: ast.stmt, call: list[ast.stmt]) -> ast.s
     return found
 
 
-def _unless_done(whole: Whole, loop: list[ast.stmt]) -> list[ast.stmt]:
-    """``found = whole(u, n) if trips(n) * 90 <= 8000000 else None``, and the loop where that has not done it.
+def _unless_done(whole: Whole, loop: list[ast.stmt], sweeps: ast.Call | None) -> list[ast.stmt]:
+    """``found = whole(u, n) if trips(n) * 90 <= 8000000 else None``, and the loop where that has not done it. sweeps: a call that
+    may do it better, ``… and not sweeps.fuses(u, n, range(steps))``.
 
     What the test looks at the loop may never come to, so that what would raise is no reason to.
     """
     outlined = whole.outlined
     call = ast.Call(ast.Name(region_name(whole.name), ast.Load()), copy.deepcopy([*outlined.inputs]), [])
-    is_small = ast.Assign([ast.Name(_FOUND, ast.Store())], copy.deepcopy(whole.test))
+    test = copy.deepcopy(whole.test)
+    if sweeps is not None:
+        fuses = ast.Call(ast.Attribute(sweeps.func, "fuses", ast.Load()), copy.deepcopy(sweeps.args), [])
+        test = ast.BoolOp(ast.And(), [test, ast.UnaryOp(ast.Not(), fuses)])
+    is_small = ast.Assign([ast.Name(_FOUND, ast.Store())], test)
     is_not = ast.Assign([ast.Name(_FOUND, ast.Store())], ast.Constant(False))
     memory: list[ast.stmt] = [
         ast.Assign([ast.Name(name, ast.Store())], copy.deepcopy(value)) for name, value in whole.copies.items()
     ]
     making: list[ast.stmt] = [ast.If(ast.Name(_FOUND, ast.Load()), memory, [])] if memory else []
-    test = ast.Try([is_small, *making], [ast.ExceptHandler(None, None, [is_not])], [], [])
+    trying = ast.Try([is_small, *making], [ast.ExceptHandler(None, None, [is_not])], [], [])
     found = ast.Assign(
         [ast.Name(_FOUND, ast.Store())], ast.IfExp(ast.Name(_FOUND, ast.Load()), call, ast.Constant(None))
     )
@@ -284,7 +294,7 @@ def _unless_done(whole: Whole, loop: list[ast.stmt]) -> list[ast.stmt]:
     take: list[ast.stmt] = [ast.Assign([targets], ast.Name(_FOUND, ast.Load()))] if outlined.outputs else []
     take += [*whole.exchanges_after(), *(_forget(variable, whole.statement) for variable in outlined.unset)]
     otherwise = ast.If(is_none, [], [_there(statement, whole.statement) for statement in take])
-    made: list[ast.stmt] = [_there(statement, whole.statement) for statement in (test, found, otherwise)]
+    made: list[ast.stmt] = [_there(statement, whole.statement) for statement in (trying, found, otherwise)]
     otherwise.body = loop
     return made
 
@@ -307,7 +317,7 @@ def _forget(variable: str, where: ast.stmt) -> ast.stmt:
     return _there(ast.If(test, [ast.Delete([ast.Name(variable, ast.Del())])], []), where)
 
 
-def _try(name: str, sweeps: Sweeps) -> ast.stmt:
+def _try(name: str, sweeps: Sweeps) -> ast.Assign:
     """``done, u, v = sweeps(u, v, n, range(steps))``"""
     arguments = [*copy.deepcopy([*sweeps.inputs.values()]), copy.deepcopy(sweeps.over)]
     call = ast.Call(ast.Name(name, ast.Load()), arguments, [])
@@ -348,7 +358,7 @@ class _Attempt:
 
     statements: tuple[ast.stmt, ...]
     first: list[ast.stmt]
-    call: ast.stmt
+    call: ast.Assign
 
 
 class _Replacing(ast.NodeTransformer):
@@ -364,15 +374,20 @@ class _Replacing(ast.NodeTransformer):
     def visit(self, node: ast.AST) -> Any:
         if id(node) in self._others:
             return []
-        if (attempt := self._attempts.get(id(node))) is not None:
-            otherwise = _there(ast.If(ast.UnaryOp(ast.Not(), ast.Name(_DONE, ast.Load())), [], []), attempt.call)
-            # What is in them stays where it is.
-            done = [self._replaced(s) for s in attempt.statements]
-            otherwise.body = [s for one in done for s in (one if isinstance(one, list) else [one])]
-            return [*attempt.first, attempt.call, otherwise]
-        if (whole := self._wholes.get(id(node))) is not None:
-            return _unless_done(whole, [self._replaced(node)])
-        return self._replaced(node)
+        attempt, whole = self._attempts.get(id(node)), self._wholes.get(id(node))
+        done = self._replaced(node) if attempt is None else self._attempted(attempt)
+        if whole is None:
+            return done
+        call = None if attempt is None else attempt.call.value
+        assert call is None or isinstance(call, ast.Call)
+        return _unless_done(whole, done if isinstance(done, list) else [done], call)
+
+    def _attempted(self, attempt: _Attempt) -> list[ast.stmt]:
+        otherwise = _there(ast.If(ast.UnaryOp(ast.Not(), ast.Name(_DONE, ast.Load())), [], []), attempt.call)
+        # What is in them stays where it is.
+        done = [self._replaced(s) for s in attempt.statements]
+        otherwise.body = [s for one in done for s in (one if isinstance(one, list) else [one])]
+        return [*attempt.first, attempt.call, otherwise]
 
     def _replaced(self, node: Any) -> Any:
         return self._by_identity.get(id(node)) or super().generic_visit(node)

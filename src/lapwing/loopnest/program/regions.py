@@ -124,8 +124,8 @@ class _Choice:
         inner = self._blocks_of(statement, within, number)
         if any(not region.loops.is_sequential and self._is_alike(region, within) for region in inner.regions):
             if isinstance(statement, ast.For) and (sweeps := self._sweeps(statement, inner, within)) is not None:
-                inner.sweeps = [sweeps]
-            elif (whole := self._whole(statement, inner, control, number)) is not None:
+                inner.sweeps = [*inner.sweeps, sweeps] if sweeps.is_rewritten else [sweeps]
+            if (whole := self._whole(statement, inner, control, number)) is not None:
                 inner.wholes.append(whole)
             return inner
         try:
@@ -192,15 +192,16 @@ class _Choice:
 
     def _whole(self, statement: ast.For | ast.While, inner: Found, control: Control, number: int) -> Whole | None:
         """A loop around regions as one that can be compiled with them; None where it cannot, or its bits might be others."""
-        sums = {}
+        sums = dict[tuple[int, int], tuple[str, ...]]()
         for region in inner.regions:
             added = (
                 s.name
                 for s in ir.all_statements(region.loops.body)
                 if isinstance(s, ir.Accumulate) and s.operator == "+"
             )
-            if names := tuple(dict.fromkeys(added)):
-                sums[region.statement.lineno, region.statement.col_offset] = names
+            place = region.statement.lineno, region.statement.col_offset
+            if names := tuple(dict.fromkeys((*sums.get(place, ()), *added))):  # loops that were one have one place
+                sums[place] = names
         independent = [loop for region in inner.regions if (loop := _independent_loop(region)) is not None]
         name = f"{self.around.source.tree.name}_{number}_whole_{len(inner.wholes) + 1}"
         regions = [region.statement for region in inner.regions]

@@ -7,8 +7,9 @@
                                                      region 1(u, v, n)
                                                      u, v = v, u
 
-Where arrays are exchanged at the end of an iteration, two iterations are one sweep: a region is then a phase of every half, on
-the arrays as they are named in it.
+Where arrays change places at the end of an iteration, as many iterations as it takes until they are as they were are one sweep: a
+region is then a phase of each, on the arrays as they are named in it. What copies whole arrays, fills slices and sets elements is
+a loop, too (``whole_arrays``).
 
 Regions that stand one behind the other, in the body of a while loop, say, are one sweep; their reductions are what it gives:
 
@@ -24,16 +25,23 @@ import ast
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
 
 from lapwing.errors import RefusedError
 from lapwing.loopnest import ir
 from lapwing.loopnest.analysis import NestAnalysis
 from lapwing.loopnest.frontend.parser import parse
 from lapwing.loopnest.frontend.statements import does_nothing
-from lapwing.loopnest.normalisation.names import fresh_name, is_range
+from lapwing.loopnest.inlining.inliner import meaning
+from lapwing.loopnest.normalisation.names import all_names, fresh_name, is_range
+from lapwing.loopnest.program.liveness import exposed_reads
 from lapwing.loopnest.program.names import bound_names
-from lapwing.loopnest.program.outlining import outline
+from lapwing.loopnest.program.outlining import Rewritten, outline
 from lapwing.loopnest.program.surroundings import Around, Code, Control
+from lapwing.loopnest.program.whole_arrays.element_loops import with_element_loops
+from lapwing.loopnest.program.whole_arrays.exchanges import NotRewrittenError, exchanged_at_the_end
+from lapwing.loopnest.program.whole_arrays.phase_loops import PhaseLoop, phase_loops
 from lapwing.loopnest.source import FunctionSource
 from lapwing.syntax_places import placed
 
@@ -43,19 +51,33 @@ class Sweeps:
     """statements: of the driver, in whose place the sweeps are done. over: what they go over. phases: of one sweep, each as a
     function whose outermost loop is that of the sweeps. inputs: what the driver passes to all of them, by name.
 
-    exchanged: the arrays that change places after every iteration; a sweep is then two iterations, and ``iterations`` the
-    argument that says how many sweeps. outputs: the reductions that phases leave, each with the input that it begins with.
-    first: what stands between the statements and is done before them."""
+    orders: the arrays that change places after every iteration, and what their names stand for in each until they are as they
+    were; a sweep is then so many iterations, and ``iterations`` the argument that says how many sweeps. outputs: the reductions
+    that phases leave, each with the input that it begins with. first: what stands between the statements and is done before
+    them.
+
+    is_rewritten: whether there is more than regions, so that it is only done where phases are fused. copies: inputs in whose
+    place memory is made; they are given the array that is copied. alike: pairs of arrays that are to have one shape and dtype;
+    edges: arrays that are to have elements."""
 
     statements: tuple[ast.stmt, ...] = field(repr=False)
     over: ast.expr = field(repr=False)
     name: str
     phases: tuple[FunctionSource, ...] = field(repr=False)
     inputs: Mapping[str, ast.expr] = field(repr=False)
-    exchanged: tuple[str, ...] = ()
+    orders: tuple[tuple[str, ...], ...] = ()
     iterations: str = ""
     outputs: Mapping[str, str] = field(default_factory=dict)
     first: tuple[ast.stmt, ...] = field(default=(), repr=False)
+    is_rewritten: bool = False
+    copies: frozenset[str] = frozenset()
+    alike: tuple[tuple[str, str], ...] = ()
+    edges: frozenset[str] = frozenset()
+
+    @property
+    def exchanged(self) -> tuple[str, ...]:
+        """The arrays that change places."""
+        return self.orders[0] if self.orders else ()
 
     @property
     def is_loop(self) -> bool:
@@ -66,52 +88,92 @@ class Sweeps:
     def line(self) -> int:
         return self.statements[0].lineno
 
-    @property
-    def half(self) -> int:
-        """How many phases one iteration has."""
-        return len(self.phases) // 2 if self.exchanged else len(self.phases)
+    def exchanged_after(self, iterations: int) -> dict[str, str]:
+        """The arrays that change places, each with the one that its name stands for after so many iterations."""
+        if not self.orders:
+            return {}
+        return dict(zip(self.exchanged, self.orders[iterations % len(self.orders)], strict=True))
+
+    def phases_of(self, iterations: int) -> int:
+        """How many phases so many iterations have, of those that are a sweep."""
+        return len(self.phases) * iterations // max(1, len(self.orders))
 
 
 def sweeps_of(
     around: Around, statement: ast.For, regions: Sequence[ast.stmt], control: Control, name: str
 ) -> Sweeps | None:
-    """A loop of the driver as sweeps; None where it does more than call regions, or they do not fit each other.
+    """A loop of the driver as sweeps; None where it does more than call regions, copy and exchange arrays and set elements, or
+    they do not fit each other.
 
     regions: the statements that are regions, cut into tiles.
     """
-    body = [s for s in statement.body if not does_nothing(s)]
-    exchanged = _exchanged(body[-1]) if body else ()
-    if exchanged:
-        body = body[:-1]
-    body = [s for s in body if not _sets_unused(s, body)]
-    if not body or statement.orelse or not all(any(s is region for region in regions) for s in body):
+    taken, tiled = {*around.locals, *all_names(around.source.tree)}, {id(region) for region in regions}
+    if any(isinstance(s, ast.For) and id(s) not in tiled for s in statement.body):
+        return None
+    try:
+        elements = with_element_loops(statement, taken, partial(meaning, around.source.function), around.locals)
+        elements.loop.body = [s for s in elements.loop.body if not does_nothing(s)]
+        body, orders = exchanged_at_the_end(elements.loop)
+        body = [s for s in body if not _sets_unused(s, body)]
+        loops = [*phase_loops(body, lambda loop: id(elements.stands_for[id(loop)]) in tiled, taken)]
+    except NotRewrittenError:
+        return None
+    places = [elements.stands_for[id(one.place)] for one in loops]
+    if not loops or statement.orelse:
         return None
     if not isinstance(statement.target, ast.Name) or not is_range(statement.iter):
         return None
+    exchanged = orders[0] if orders else ()
     if around.live_after(statement) & bound_names([statement]) - set(exchanged):
+        return None
+    if exposed_reads([statement]) & elements.copies.keys() or elements.copies.keys() & set(exchanged):
         return None
     index = statement.target.id
     used = {node.id for s in body for node in ast.walk(s) if isinstance(node, ast.Name)}
     if exchanged and index in used:
         return None
-    taken = {*around.locals, *used}
-    iterations = fresh_name("iterations", taken)
+    iterations = fresh_name("iterations", {*around.locals, *used})
+    over = None if not exchanged else ast.Name(iterations, ast.Load())
+    sources = {copied: _copied(value) for copied, value in elements.copies.items()}
     inputs: dict[str, ast.expr] = {}
     phases: list[FunctionSource] = []
-    orders = [dict[str, str]()]
-    if exchanged:
-        one, other = exchanged
-        orders.append({one: other, other: one})
-    over = None if not exchanged else ast.Name(iterations, ast.Load())
-    for names in orders:
-        for region in body:
-            phase = _phase(around, statement, region, control, f"{name}_{len(phases) + 1}", names, over)
+    for order in orders or ((),):
+        names = dict(zip(exchanged, order, strict=True))
+        for one, place in zip(loops, places, strict=True):
+            # As it is written, but where it names arrays that only this loop has.
+            loop = place if isinstance(place, ast.For) and not sources else one.loop
+            of_phase = PhaseLoop(loop, place)
+            phase = _phase(around, statement, of_phase, control, f"{name}_{len(phases) + 1}", names, over, sources)
             if phase is None:
                 return None
             source, given = phase
             phases.append(source)
             inputs |= {n: value for n, value in given.items() if n != iterations}
-    return Sweeps((statement,), statement.iter, name, tuple(phases), inputs, exchanged, iterations)
+    is_rewritten = any(id(place) not in tiled for place in places)
+    alike = [*elements.alike, *sources.items()]
+    return Sweeps(
+        (statement,),
+        statement.iter,
+        name,
+        tuple(phases),
+        inputs,
+        orders,
+        iterations,
+        is_rewritten=is_rewritten,
+        copies=frozenset(sources),
+        alike=tuple(alike if not is_rewritten else [*alike, *pairwise(exchanged)]),
+        edges=frozenset(elements.edges),
+    )
+
+
+def _copied(value: ast.expr) -> str:
+    """The array that ``u.copy()`` or ``np.copy(u)`` copies."""
+    match value:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="copy"), args=[]):
+            return name
+        case ast.Call(args=[ast.Name(id=name)]):
+            return name
+    raise AssertionError
 
 
 def runs_of(
@@ -249,20 +311,22 @@ def _constant_names(statement: ast.stmt) -> set[str]:
 def _phase(
     around: Around,
     sweep: ast.For,
-    statement: ast.stmt,
+    phase: PhaseLoop,
     control: Control,
     name: str,
     names: Mapping[str, str],
     iterations: ast.Name | None,
+    copies: Mapping[str, str],
 ) -> tuple[FunctionSource, dict[str, ast.expr]] | None:
     """A region with the loop of the sweeps around it, with other names for some arrays; and its inputs.
 
-    iterations: how often the loop goes round, where that is not as it is written.
+    iterations: how often the loop goes round, where that is not as it is written. copies: arrays that only the loop has, each
+    with the one that it is a copy of.
     """
-    assert isinstance(statement, ast.For)
     assert isinstance(sweep.target, ast.Name)
+    rewritten = None if phase.loop is phase.place else Rewritten(phase.loop, {}, {n: n for n in copies})
     try:
-        outlined = outline(around, statement, name, control, lift=False)
+        outlined = outline(around, phase.place, name, control, lift=False, rewritten=rewritten)
     except RefusedError:
         return None
     tree = copy.deepcopy(outlined.source.tree)
@@ -272,7 +336,7 @@ def _phase(
     if any(not isinstance(value, ast.Name) or value.id != n for n, value in given.items()):
         return None
     given.pop(sweep.target.id, None)
-    given = {names.get(n, n): ast.Name(names.get(n, n), ast.Load()) for n in given}
+    given = {names.get(n, n): ast.Name(copies.get(n, names.get(n, n)), ast.Load()) for n in given}
     over: ast.expr = copy.deepcopy(sweep.iter)
     if iterations is not None:
         over = ast.Call(ast.Name("range", ast.Load()), [iterations], [])
@@ -304,17 +368,6 @@ def _parsed(around: Around, tree: ast.FunctionDef) -> tuple[FunctionSource, ir.L
         return (source, loops) if NestAnalysis(loops).skew is None else None
     except RefusedError:
         return None
-
-
-def _exchanged(statement: ast.stmt) -> tuple[str, ...]:
-    """The two names that ``u, v = v, u`` exchanges; () for anything else."""
-    match statement:
-        case ast.Assign(
-            targets=[ast.Tuple(elts=[ast.Name(id=a), ast.Name(id=b)])],
-            value=ast.Tuple(elts=[ast.Name(id=c), ast.Name(id=d)]),
-        ) if (a, b) == (d, c) and a != b:
-            return a, b
-    return ()
 
 
 def _sets_unused(statement: ast.stmt, body: Sequence[ast.stmt]) -> bool:

@@ -48,12 +48,13 @@ def rank_program(
     first_sweep: int = 0,
     in_memory: bool = True,
     opening_sweeps: int = 0,
+    fusion: Fusion | None = None,
 ) -> RankProgram:
     """The steps, channels, messages and parts of one rank.
 
     pass_sweeps: how many sweeps share a pass over the steps. first_sweep: the first that is done, from 0. in_memory: whether
     arrays are there at all times, all of them. opening_sweeps: 1 where a sweep that only sends comes before the first one
-    (lw_program).
+    (lw_program). fusion: of a rank that does all by itself.
     """
     points = _sweep_points(faces.bound)[first_sweep:]
     points = np.concatenate([points[:opening_sweeps], points])
@@ -65,7 +66,8 @@ def rank_program(
     tables = _Tables(faces.batch)
     received = _used(faces.incoming(rank), sweeps) if ranks > 1 else []
     sent = _used(faces.outgoing(rank), sweeps) if ranks > 1 else []
-    tables.add_phase(faces.bound, points, faces.steps(rank), rewrites=faces.rewrites(rank, sent))
+    steps = faces.steps(rank) if fusion is None else fusion.steps(0)
+    tables.add_phase(faces.bound, points, steps, rewrites=faces.rewrites(rank, sent))
     incoming = [tables.incoming(c, faces.step_count(c.source)) for c in received]
     outgoing = [tables.outgoing(c, faces.step_count(c.target)) for c in sent]
     pass_sweeps = max(1, min(pass_sweeps, sweeps - opening_sweeps))
@@ -78,6 +80,7 @@ def rank_program(
     program.c.opening_sweeps = opening_sweeps
     program.c.joined_sweeps, program.c.last_joined = faces.joined, last_joined
     program.c.closing_sweeps = closing_sweeps
+    _fuse(program, fusion)
     if faces.joined > 1:
         depth = faces.bound.nest.sweep_depth
         moves = [native.box((*((0, 0),) * depth, *faces.moving(step).moves)) for step in faces.steps(rank)]
@@ -103,9 +106,13 @@ def phased_program(faces: PhasedFaces, rank: int, fusion: Fusion | None = None) 
     outgoing = [tables.outgoing(c, faces.step_count(c.target)) for c in sent]
     program = tables.program(phased.sweeps, incoming, outgoing)
     program.c.apart, program.c.pass_sweeps = int(faces.is_apart), 1
+    _fuse(program, fusion)
+    return program
+
+
+def _fuse(program: RankProgram, fusion: Fusion | None) -> None:
     if fusion is not None:
         program.c.fused, program.c.pass_sweeps, program.c.pass_skew = 1, fusion.sweeps, fusion.skew
-    return program
 
 
 def _used(channels: Sequence[Channel], sweeps: int) -> list[Channel]:

@@ -10,14 +10,21 @@ phases and sweeps find there.
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.phased_nest import PhasedNest
 from lapwing.loopnest.dependences import inside_sweep
-from lapwing.tiling.boxes import Box
+from lapwing.tiling.boxes import Box, volume
+from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.phased.distribution import Dimension, Distribution, dimensions, reach_of
+
+CACHED_BYTES = 2 << 20  # a second-level cache: so many bytes of arrays stay in it from one phase to the next
+ROOM_BYTES = 1 << 20  # of it for blocks of phases and sweeps that are fused
+BLOCK_POINTS = 4096  # of the largest phase: what a step costs besides is not felt then
 
 _Lags = dict[tuple[int, int], int]
 
@@ -82,6 +89,32 @@ def shifts_of(phased: PhasedNest) -> Shifts | None:
         apart = max(shifts[sooner] + lag - shifts[later] for (sooner, later), lag in lags.items())
         return Shifts(phased, dimension, tuple(shifts), apart)
     return None
+
+
+def fusion_of(phased: PhasedNest, forms: Sequence[InnerForm]) -> Fusion | None:
+    """How phases are fused on one rank; None where dependences forbid it, and where it would not pay: all arrays stay in the
+    cache from one phase to the next, or not even a few rows of them do.
+
+    Not where a phase has lanes, which want many rows at once, or may raise: the plain loop's error is that of the first sweep.
+    """
+    total = sum(math.prod(array.shape) * array.itemsize for array in phased.arrays)
+    if total <= CACHED_BYTES or any(form.lanes > 1 for form in forms):
+        return None
+    if any(bound.body.traps for bound in phased.phases) or (shifts := shifts_of(phased)) is None:
+        return None
+    if any(
+        loop and loop == len(phased.phases[p].nest.space_loops) - 1 for p, (loop, _) in shifts.dimension.loops.items()
+    ):
+        return None  # it would cut rows
+    extent = shifts.dimension.extent
+    points = max(volume(bound.domain.box[phased.sweep_depth :]) for bound in phased.phases)
+    height = max(1, math.ceil(BLOCK_POINTS * extent / points))
+    room = ROOM_BYTES * extent // total - max(shifts.of_phases)  # coordinates
+    most = min(phased.sweeps, room // (height * shifts.fused(height, 1).skew))
+    if most * len(phased.phases) < 2:
+        return None
+    passes = -(-phased.sweeps // most)
+    return shifts.fused(height, -(-phased.sweeps // passes))
 
 
 def _goes_forward(phased: PhasedNest, dimension: Dimension) -> bool:

@@ -69,10 +69,7 @@ class Runs:
             values = [self._with_setups(path, bound, self._own(bound, given), after) for bound in call.bounds]
             self._call_nest(attempt.node, call, values, self._results(call.bounds), path)
             ends += list(zip(call.bounds, values, strict=True))
-        exchanged = loop.sweeps.exchanged
-        if exchanged and len(over.value) % 2:
-            one, other = exchanged
-            path.names |= {one: given[other], other: given[one]}
+        path.names |= {name: given[array] for name, array in loop.sweeps.exchanged_after(len(over.value)).items()}
         for output, start in loop.sweeps.outputs.items():
             if not any(output in bound.nest.returns for bound, _ in ends):
                 assign(path, output, given[start])

@@ -28,12 +28,13 @@ from lapwing.syntax_places import placed
 class ElementLoops:
     """A loop with loops in the place of such statements. copies: by name, what makes the memory for arrays that it made; alike:
     pairs of arrays that are to have one shape and dtype; edges: those of which slices are taken at fixed indices, which raises
-    whether a slice has elements or not."""
+    whether a slice has elements or not. stands_for: by identity, the statement of the body before in whose place one stands."""
 
     loop: ast.For | ast.While
     copies: dict[str, ast.expr] = field(default_factory=dict)
     alike: list[tuple[str, str]] = field(default_factory=list)
     edges: set[str] = field(default_factory=set)
+    stands_for: dict[int, ast.stmt] = field(default_factory=dict)
 
 
 def with_element_loops(
@@ -43,10 +44,12 @@ def with_element_loops(
     that nothing is made of."""
     found = ElementLoops(copy.deepcopy(loop))
     writing = _Writing(found, _counts_of_axes(loop), taken, lambda name: name not in own and meaning(name) is np)
-    found.loop.body, found.loop.orelse = (
-        writing.block(found.loop.body),
-        writing.block(found.loop.orelse),
-    )
+    body: list[ast.stmt] = []
+    for original, statement in zip(loop.body, found.loop.body, strict=True):
+        made = writing.block([statement])
+        found.stands_for |= {id(one): original for one in made}
+        body += made
+    found.loop.body, found.loop.orelse = body, writing.block(found.loop.orelse)
     left = {n.id for n in ast.walk(found.loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     if left & found.copies.keys():
         raise NotRewrittenError

@@ -76,6 +76,26 @@ def with_orders(loop: ast.For | ast.While, taken: set[str]) -> Exchanged:
     return Exchanged(loop, names, tuple(orders), variable, frozenset(thirds))
 
 
+def exchanged_at_the_end(loop: ast.For | ast.While) -> tuple[list[ast.stmt], tuple[_Order, ...]]:
+    """The body of a loop without the exchange that it ends with, and what the names stand for in one iteration after the other
+    until they are as they were: first themselves. Nothing of the loop is kept.
+
+    Raises NotRewrittenError where arrays change places elsewhere, or in too many orders.
+    """
+    found = [*_exchanges_in(loop.body, _subscripted(loop), set())]
+    if not found:
+        return loop.body, ()
+    if len(found) > 1 or loop.body[-1] is not found[0][0]:
+        raise NotRewrittenError
+    names = tuple(found[0][1])
+    orders = [names]
+    while (after := _after(orders[-1], found[0][1], names)) != names:
+        orders.append(after)
+        if len(orders) > MOST_ORDERS:
+            raise NotRewrittenError
+    return loop.body[:-1], tuple(orders)
+
+
 def _after(order: _Order, exchange: Mapping[str, str], names: _Order) -> _Order:
     before = dict(zip(names, order, strict=True))
     return tuple(before[exchange.get(name, name)] for name in names)
