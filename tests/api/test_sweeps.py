@@ -13,6 +13,7 @@ import pytest
 import lapwing as lw
 from lapwing.errors import RefusedError, RunError
 from lapwing.loopnest.program import short_loops
+from lapwing.tiling.phased import fusion
 
 Array = npt.NDArray[Any]
 
@@ -168,3 +169,29 @@ def test_threads_in_the_same_call() -> None:
     expected = relaxed.python(numbers(40, 40), numbers(40, 40) + 1, 6, 0.25).tobytes()
     assert set(results) == {expected}
     assert len(results) == 60
+
+
+@lw.nest
+def divided(u, v, steps, h):
+    for _t in range(steps):
+        for i in range(1, u.shape[0]):
+            u[i] = v[i] + v[i - 1]
+        for i in range(1, u.shape[0]):
+            v[i] = u[i] - u[i - 1] * (1 / h)
+
+
+def test_what_all_iterations_raise_alike_is_raised_before_anything_is_stored(
+    monkeypatch: pytest.MonkeyPatch, as_sweeps: list[Any]
+) -> None:
+    for size, value in (("CACHED_BYTES", -1), ("ROOM_BYTES", 1 << 12), ("BLOCK_POINTS", 4)):
+        monkeypatch.setattr(fusion, size, value)
+    u, v = numbers(40), numbers(40)
+    same(divided, u, v, 3, 2.0)
+    assert as_sweeps[0].plan.fusion.sweeps == 3
+    before = u.tobytes(), v.tobytes()
+    for _ in range(2):
+        with pytest.raises(RunError, match="division by zero"):
+            divided(u, v, 3, 0.0)
+    assert (u.tobytes(), v.tobytes()) == before
+    assert not as_sweeps[-1]._saved
+    same(divided, u, v, 3, 2.0)

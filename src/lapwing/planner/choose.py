@@ -117,7 +117,8 @@ def make_plan(
         blocks = evened(bound, inner.form, blocks, mapping)
     tile = tile_of(inner.form)
     fusion = None
-    if blocks.ranks == 1 and skew is None and mapping is not None and wishes.tile is None and not nest.accumulators:
+    is_plain = skew is None and mapping is not None and not nest.accumulators
+    if is_plain and blocks.ranks == 1 and wishes.tile is None:
         fusion = fusion_of(PhasedNest(nest.name, (bound,)), (inner.form,))
     if fusion is not None:
         reasons.append(str(fusion))

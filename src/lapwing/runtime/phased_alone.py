@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -19,6 +20,7 @@ from lapwing.runtime.phased import PhasedOutcome, phased_outcome, phased_runner,
 from lapwing.runtime.runner import Measure, Report
 from lapwing.runtime.workspace import Reductions
 from lapwing.tiling.boxes import Box
+from lapwing.tiling.invariants import raises_alike
 
 Array = npt.NDArray[Any]
 
@@ -36,7 +38,9 @@ class PreparedPhases:
         phased, faces = plan.distribution.phased, plan.faces
         self.plan = plan
         self._runtime = native.serial_runtime(announce)
-        may_raise = any(bound.body.traps for bound in phased.phases)
+        # What all iterations of a phase evaluate alike is looked at before the first phase has stored anything.
+        alike = [p for p, bound in enumerate(phased.phases) if bound.body.traps and raises_alike(bound.body)]
+        may_raise = any(bound.body.traps and not raises_alike(bound.body) for bound in phased.phases)
         pads = any(form.pads for form in plan.forms)
         places: dict[str, LocalArray] = {}
         self._copies: dict[str, LocalArray | None] = {}  # None where memory is taken for every run
@@ -59,7 +63,9 @@ class PreparedPhases:
         if copied_bytes > KEPT_BYTES:
             self._copies = dict.fromkeys(self._copies)
         self._options = native.Options(slice_seconds=1.0)
-        self._runner = phased_runner(plan, faces, 0, tile_libraries(plan, announce), places)
+        libraries = tile_libraries(plan, announce)
+        self._raising_alike = [(phase, native.compute_of(libraries[phase])) for phase in alike]
+        self._runner = phased_runner(plan, faces, 0, libraries, places)
         self._uses = [
             (array.name, workspace, position)
             for workspace in self._runner.workspaces
@@ -81,6 +87,7 @@ class PreparedPhases:
 
         Raises RunError where a loop raises: arrays are as they were then.
         """
+        self._raise_alike()
         places = self._load(arrays)
         with self._restored_on_error(arrays):
             if self._seconds < REPORTED_SECONDS:
@@ -97,6 +104,7 @@ class PreparedPhases:
 
     def run_observed(self, arrays: Mapping[str, Array], report: Report | None, measure: Measure) -> PhasedOutcome:
         """The same, watched."""
+        self._raise_alike()
         places = self._load(arrays)
         start = time.perf_counter()
         with self._restored_on_error(arrays):
@@ -104,6 +112,14 @@ class PreparedPhases:
         seconds = time.perf_counter() - start
         self._store(arrays, places)
         return phased_outcome(self.plan, self._results(), seconds, [trace], None)
+
+    def _raise_alike(self) -> None:
+        """Raises RunError where a phase raises whatever its iterations are."""
+        for phase, compute in self._raising_alike:
+            workspace = self._runner.workspaces[phase]
+            workspace.reset()
+            compute(ctypes.byref(workspace.tile), ctypes.byref(native.Box()))
+            workspace.check_traps()
 
     def _results(self) -> list[dict[str, Any]]:
         pairs = zip(self._reductions, self._runner.workspaces, strict=True)

@@ -332,6 +332,13 @@ def module_of(library: ctypes.CDLL) -> Module:
     return Module(**addresses)
 
 
+def compute_of(library: ctypes.CDLL) -> Callable[..., None]:
+    """The function of a tile module that computes a box of iterations."""
+    function = library.lw_tile_compute
+    function.argtypes, function.restype = [ctypes.POINTER(Tile), ctypes.POINTER(Box)], None
+    return cast(Callable[..., None], function)
+
+
 def inspector_of(library: ctypes.CDLL) -> Callable[..., int] | None:
     """The function of a tile module that looks at a tile, and a box of iterations, for what they may raise; None without one."""
     try:

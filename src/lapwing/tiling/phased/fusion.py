@@ -20,6 +20,7 @@ from lapwing.loopnest.binding.phased_nest import PhasedNest
 from lapwing.loopnest.dependences import inside_sweep
 from lapwing.tiling.boxes import Box, volume
 from lapwing.tiling.inner import InnerForm
+from lapwing.tiling.invariants import raises_alike
 from lapwing.tiling.phased.distribution import Dimension, Distribution, dimensions, reach_of
 
 CACHED_BYTES = 2 << 20  # a second-level cache: so many bytes of arrays stay in it from one phase to the next
@@ -95,14 +96,15 @@ def fusion_of(phased: PhasedNest, forms: Sequence[InnerForm]) -> Fusion | None:
     """How phases are fused on one rank; None where dependences forbid it, and where it would not pay: all arrays stay in the
     cache from one phase to the next, or not even a few rows of them do.
 
-    Not where a phase has lanes, which want many rows at once, or may raise: the plain loop's error is that of the first sweep.
+    Not where a phase has lanes, which want many rows at once, or where its iterations may raise one by one: what the plain loop
+    raises is what the first sweep does.
     """
     total = sum(math.prod(array.shape) * array.itemsize for array in phased.arrays)
     if total <= CACHED_BYTES or any(form.lanes > 1 for form in forms):
         return None
-    if any(bound.body.traps for bound in phased.phases) or (shifts := shifts_of(phased)) is None:
+    if any(not raises_alike(bound.body) for bound in phased.phases):
         return None
-    if any(
+    if (shifts := shifts_of(phased)) is None or any(
         loop and loop == len(phased.phases[p].nest.space_loops) - 1 for p, (loop, _) in shifts.dimension.loops.items()
     ):
         return None  # it would cut rows
