@@ -573,7 +573,7 @@ def test_the_tables_know_all_of_a_program() -> None:
     phases are done together."""
     known = (
         "phases sweeps steps batch apart phase step_boxes incoming outgoing "
-        "incoming_channels outgoing_channels messages parts pass_sweeps pass_skew opening_sweeps fused "
+        "incoming_channels outgoing_channels messages parts pass_sweeps pass_skew opening_sweeps pass_places places "
         "joined_sweeps last_joined closing_sweeps step_moves"
     )
     of_phase = "loops sweep_depth slice_grain slice_loop slices_rows sweep_points first_step rewrites"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from comparing import check_arrays
 from hypothesis import strategies as st
-from random_phases import Program, bind, load_phases, plain_run, programs
+from random_phases import Program, bind, load_phases, plain_run, programs, rings
 from randomness import first_seed, wanted
 from searching import search
 from simulated_ranks import body_of
@@ -32,7 +32,7 @@ done: Counter[str] = Counter()
 
 def drawn(data: st.DataObject) -> tuple[Program, list, list[int], Fusion] | None:
     """A random program that can be fused, and how it is."""
-    program = data.draw(programs(), label="program")
+    program = data.draw(st.one_of(programs(), rings()), label="program")
     nests = load_phases(program)
     found = bind(program, nests)
     if found is None:
@@ -44,18 +44,19 @@ def drawn(data: st.DataObject) -> tuple[Program, list, list[int], Fusion] | None
         return None
     done["fused"] += 1
     height = data.draw(st.sampled_from([1, 2, 2, 3, 5]), label="height of blocks")
-    return program, nests, places, shifts.fused(height, data.draw(st.integers(2, 4), label="sweeps of a pass"))
+    fusion = shifts.fused(height, data.draw(st.integers(2, 4), label="sweeps of a pass"))
+    if fusion is None:
+        return None
+    done["rings"] += shifts.ring > 0
+    return program, nests, places, fusion
 
 
 def order(fusion: Fusion, sweeps: int) -> Iterator[tuple[int, int, int]]:
     """Sweep, phase and block, as ``order.hpp`` comes to them."""
-    blocks = len(fusion.steps(0))
     for first in range(0, sweeps, fusion.sweeps):
-        count = min(fusion.sweeps, sweeps - first)
-        for wave in range(blocks + fusion.skew * (count - 1)):
-            for sweep, phase in itertools.product(range(count), range(len(fusion.phased.phases))):
-                if 0 <= (block := wave - fusion.skew * sweep) < blocks:
-                    yield first + sweep, phase, block
+        for sweep, phase, block in fusion.order():
+            if first + sweep < sweeps:
+                yield first + sweep, phase, block
 
 
 def points(bound: BoundNest, sweep: tuple[int, ...], box: Box) -> Iterator[tuple[int, ...]]:
@@ -97,7 +98,7 @@ def check_compiled(data: st.DataObject) -> None:
 
 def check_nest(data: st.DataObject) -> None:
     """The first phase, as a nest by itself."""
-    program = data.draw(programs(), label="program")
+    program = data.draw(st.one_of(programs(), rings()), label="program")
     nests = load_phases(program)
     found = bind(program, nests)
     if found is None:
@@ -112,6 +113,8 @@ def check_nest(data: st.DataObject) -> None:
         return
     height = data.draw(st.sampled_from([1, 2, 2, 3, 5]), label="height of blocks")
     fusion = shifts.fused(height, data.draw(st.integers(2, 4), label="sweeps of a pass"))
+    if fusion is None:
+        return
     expected, arrays = program.values(), program.values()
     names = [array.name for array in bound.arrays]
     with np.errstate(all="ignore"):
@@ -124,6 +127,7 @@ def test_every_element_is_touched_in_the_order_of_the_plain_loops() -> None:
     done.clear()
     search(check_order, wanted(120), first_seed())
     assert done["fused"] * 4 > done["programs"]
+    assert done["rings"]
 
 
 @pytest.mark.long

@@ -36,7 +36,8 @@ from lapwing.trace.events import RankTrace
 
 Array = npt.NDArray[Any]
 
-KEPT_BYTES = 1 << 18  # of tables and padded copies: what is larger takes longer to fill than to make again
+KEPT_BYTES = 1 << 18  # of padded copies: what is larger takes longer to fill than to make again
+KEPT_TABLE_BYTES = 1 << 22  # of the tables of a runner: where there are more, its runs are long
 REPORTED_SECONDS = 0.05  # runs shorter than this have no progress to report
 
 
@@ -95,7 +96,7 @@ class PreparedRun:
     @property
     def is_small(self) -> bool:
         """Whether it is worth keeping."""
-        return self._runner.program.bytes <= KEPT_BYTES
+        return self._runner.program.bytes <= KEPT_TABLE_BYTES
 
     def run(self, arrays: Sequence[Array], addresses: Sequence[int]) -> dict[str, Any]:
         """Run on arrays whose first elements lie at the addresses; the reductions by name. Raises RunError."""

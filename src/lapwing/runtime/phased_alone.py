@@ -11,7 +11,7 @@ from typing import Any
 import numpy.typing as npt
 
 from lapwing.planner.phased import PhasedPlan
-from lapwing.runtime.alone import KEPT_BYTES, REPORTED_SECONDS, restored_on_error
+from lapwing.runtime.alone import KEPT_BYTES, KEPT_TABLE_BYTES, REPORTED_SECONDS, restored_on_error
 from lapwing.runtime.arrays.storage import LocalArray, allocate, attach, is_crowded
 from lapwing.runtime.arrays.transfer import slices
 from lapwing.runtime.binding import native
@@ -80,7 +80,7 @@ class PreparedPhases:
     @property
     def is_small(self) -> bool:
         """Whether it is worth keeping."""
-        return self._runner.program.bytes <= KEPT_BYTES
+        return self._runner.program.bytes <= KEPT_TABLE_BYTES
 
     def run(self, arrays: Mapping[str, Array]) -> list[dict[str, Any]]:
         """Run on arrays by name, of which written ones are updated in place; the reductions of every phase by name.

@@ -14,6 +14,7 @@ from lapwing.errors import RunError
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.memo import Memo
 from lapwing.planner.plan import Plan
+from lapwing.runtime.alone import KEPT_TABLE_BYTES
 from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.arrays.exchange import Exchange
 from lapwing.runtime.arrays.layout import write_offsets
@@ -37,7 +38,6 @@ from lapwing.runtime.workspace import Reductions
 from lapwing.tiling.skewing import skewed_nest
 
 _INTERRUPTIBLE_SECONDS = 0.05  # runs shorter than this are over before anybody misses Ctrl-C
-_KEPT_BYTES = 1 << 22  # of the tables of a runner: where there are more, its runs are long
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class RepeatedRun:
         ready = self._ready.get(forms)
         if ready is None:
             ready = or_abort(self._comm, lambda: self._new_runner(memory))
-            if ready.runner.program.bytes <= _KEPT_BYTES:
+            if ready.runner.program.bytes <= KEPT_TABLE_BYTES:
                 self._ready.keep(forms, ready)
         workspace = ready.runner.workspace
         for position, local in enumerate(memory):

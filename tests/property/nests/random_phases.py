@@ -115,6 +115,37 @@ def programs(draw: st.DrawFn, most_phases: int = 4) -> Program:
 
 
 @st.composite
+def rings(draw: st.DrawFn) -> Program:
+    """Programs on a ring, long enough for blocks of several sweeps; some of their phases leave out an end."""
+    extent, width = draw(st.integers(30, 90), label="extent"), draw(st.sampled_from([0, 0, 3]), label="width")
+    shape = (extent, width) if width else (extent,)
+    arrays = [ArraySpec(name, "float64", shape, "tame", seed) for seed, name in enumerate("uvw")]
+    beside, column = (", j", "    ") if width else ("", "")
+
+    def index(far: int) -> str:
+        offset = draw(st.integers(-far, far))
+        way = draw(st.sampled_from([f"(i + {offset}) % {extent}", f"i - {abs(offset)}", "i"]))
+        return f"{way}{beside}"
+
+    cases = []
+    for number in range(draw(st.integers(1, 3), label="phases")):
+        written = draw(st.sampled_from("uvw"))
+        read = [draw(st.sampled_from("uvw".replace(written, ""))) for _ in range(draw(st.integers(1, 3)))]
+        terms = [f"{draw(st.integers(1, 3))} * {name}[{index(FARTHEST)}]" for name in read]
+        terms += [f"{written}[i{beside}]"] if draw(st.booleans()) else []
+        low, high = draw(st.sampled_from([(0, extent), (0, extent), (0, extent - 1), (2, extent)]))
+        lines = ["    for t in range(first, last):", f"        for i in range({low}, {high}):"]
+        lines += [f"            for j in range({width}):"] if width else []
+        lines.append(f"            {column}{written}[i{beside}] = {' - '.join(terms)} + t")
+        used = [a for a in arrays if any(f"{a.name}[" in line for line in lines)]
+        head = f"def phase{number}({', '.join(a.name for a in used)}, first, last):"
+        source = "\n".join(["@lw.nest", head, *lines, ""])
+        cases.append(Case(source, tuple(used), (("first", 0), ("last", 1)), shape, 0))
+    named = {a.name: a for case in cases for a in case.arrays}
+    return Program(tuple(cases), tuple(named.values()), draw(st.integers(2, 5), label="sweeps"))
+
+
+@st.composite
 def _phase(draw: st.DrawFn, number: int, arrays: Sequence[ArraySpec], staggered: dict[str, tuple[int, ...]]) -> Case:
     dims = len(arrays[0].shape)
     axes = draw(st.permutations(range(dims))) if draw(st.booleans()) else range(dims)

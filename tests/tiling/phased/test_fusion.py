@@ -91,7 +91,17 @@ def test_a_phase_of_one_row_comes_with_the_block_of_that_row() -> None:
 def test_blocks_go_along_the_loop_that_allows_it() -> None:
     assert shifts(there, columns).dimension.loops == {0: (0, 0), 1: (1, 0)}
     assert shifts(upwards, there).dimension.loops == {0: (1, 0), 1: (1, 0)}
-    assert shifts_of(phases(around, back)) is None
+
+
+def test_on_a_ring_ends_are_left_out_more_and_more() -> None:
+    found = shifts(around, back)
+    assert found.ring == 1
+    fusion = found.fused(4, 2)
+    assert fusion is not None
+    assert fusion.windows == {(0, 0): (0, 9), (0, 1): (1, 7), (1, 0): (1, 6), (1, 1): (2, 6)}
+    order = [*fusion.order()]
+    assert sorted(order) == [(s, p, k) for s in range(2) for p in range(2) for k in range(9)]
+    assert found.fused(4, 5) is None, "five sweeps leave nothing between the ends"
 
 
 def test_sweeps_of_a_nest_are_fused_on_one_rank(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,7 +120,8 @@ class Program(ctypes.Structure):
         ("outgoing_channels", ctypes.POINTER(Channel)),
         ("messages", ctypes.POINTER(Message)),
         ("parts", ctypes.POINTER(Part)),
-        *((name, ctypes.c_int64) for name in ("pass_sweeps", "pass_skew", "opening_sweeps", "fused")),
+        *((name, ctypes.c_int64) for name in ("pass_sweeps", "pass_skew", "opening_sweeps", "pass_places")),
+        ("places", ctypes.POINTER(ctypes.c_int32)),
         *((name, ctypes.c_int64) for name in ("joined_sweeps", "last_joined", "closing_sweeps")),
         ("step_moves", ctypes.POINTER(Box)),
     ]

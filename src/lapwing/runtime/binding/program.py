@@ -111,8 +111,13 @@ def phased_program(faces: PhasedFaces, rank: int, fusion: Fusion | None = None) 
 
 
 def _fuse(program: RankProgram, fusion: Fusion | None) -> None:
-    if fusion is not None:
-        program.c.fused, program.c.pass_sweeps, program.c.pass_skew = 1, fusion.sweeps, fusion.skew
+    if fusion is None:
+        return
+    firsts = [program.c.phase[k].first_step for k in range(program.c.phases)]
+    places = np.array([(sweep, firsts[phase] + block) for sweep, phase, block in fusion.order()], np.int32)
+    program.keep.append(places)
+    program.c.pass_sweeps, program.c.pass_places = fusion.sweeps, len(places)
+    program.c.places = places.ctypes.data_as(ctypes.POINTER(ctypes.c_int32))
 
 
 def _used(channels: Sequence[Channel], sweeps: int) -> list[Channel]:

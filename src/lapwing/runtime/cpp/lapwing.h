@@ -116,8 +116,8 @@ typedef struct lw_phase {
  * has channels of its own. Otherwise pass_sweeps is 1. opening_sweeps is 1 where sweep 0 computes nothing and sends
  * what the arrays hold, for what ranks have of their neighbours' elements is not there at the beginning (passes.hpp).
  *
- * Where fused is 1 all phases have as many steps, and all sweeps of a pass do the first step of each phase, then the
- * second: pass_skew is in steps of a phase. There are no messages then.
+ * Where there are pass_places they are the order of a pass, whatever pass_skew is: sweep of the pass and step, one
+ * after the other. A last pass of fewer sweeps leaves out those of the others. There are no messages then.
  *
  * Where joined_sweeps is more than 1, what is called a sweep here is so many of them in a row, and last_joined the last
  * time: one call of a module computes them all, in a box whose ends move as step_moves says (time skewing). Of a
@@ -135,7 +135,8 @@ typedef struct lw_program {
     const lw_message *messages;
     const lw_part *parts;
     int64_t pass_sweeps, pass_skew, opening_sweeps;
-    int64_t fused;
+    int64_t pass_places;
+    const int32_t *places; /* two numbers each */
     int64_t joined_sweeps, last_joined, closing_sweeps;
     const lw_box *step_moves; /* a step; null where no ends move */
 } lw_program;

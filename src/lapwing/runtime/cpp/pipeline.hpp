@@ -40,8 +40,8 @@ public:
         next_report_ = begin + report_interval;
         progress_.start();
         storage_.start();
-        const Order order(program_);
-        Position at{0, 0}, end_of_all{0, 0};
+        Order order(program_);
+        Position at = order.first(), end_of_all{0, 0};
         for (bool more = true; more; more = order.advance(at), ++done_) {
             if (at.step == program_.phase[at.phase].first_step) progress_.before_phase(at);
             if (const int status = wait_for_disk(at); status != LW_DONE) return status;

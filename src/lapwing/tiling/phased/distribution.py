@@ -304,23 +304,57 @@ def reach(phased: PhasedNest, dimension: Dimension, phase: int, names: Sequence[
 
 def reach_of(phased: PhasedNest, dimension: Dimension, phase: int, accesses: Sequence[ir.Access]) -> Reach | None:
     """The same of some accesses of a phase; where it has no loop along the dimension, from where its home is."""
-    bound, found, around = phased.phases[phase], list[int](), False
+    found, around = list[int](), False
     for access in accesses:
-        if access.array not in dimension.axes:
-            return None
-        axis, axis_shift = dimension.axes[access.array]
-        pieces = _pieces_of(bound, access, axis)
-        for piece in pieces:
-            apart = None if piece is None else _apart_from(bound, piece, dimension, phase)
-            if apart is None:
+        for touch in touches(phased, dimension, phase, access):
+            if touch is None:
                 return None
-            for distance in apart:
-                moved = distance + axis_shift
-                if len(pieces) > 1 and 2 * abs(moved) > dimension.extent:
-                    moved += dimension.extent if moved < 0 else -dimension.extent
-                    around = True
-                found.append(moved)
+            around |= touch.is_far
+            for moved in touch.apart:
+                far = touch.is_far and 2 * abs(moved) > dimension.extent
+                found.append(moved if not far else moved + (dimension.extent if moved < 0 else -dimension.extent))
     return Reach(max(0, -min(found, default=0)), max(0, max(found, default=0)), around)
+
+
+@dataclass(frozen=True)
+class Touch:
+    """Iterations with some coordinates touch elements that lie so far ``apart`` from them, at least and at most. is_far: beyond
+    an end of the dimension, counted on from its other end."""
+
+    coordinates: Range
+    apart: tuple[int, int]
+    is_far: bool
+
+
+def touches(phased: PhasedNest, dimension: Dimension, phase: int, access: ir.Access) -> Iterator[Touch | None]:
+    """What an access of a phase touches along a dimension, piece by piece; None where that is anywhere."""
+    bound = phased.phases[phase]
+    if access.array not in dimension.axes:
+        yield None
+        return
+    axis, axis_shift = dimension.axes[access.array]
+    pieces = _pieces_of(bound, access, axis)
+    for piece in pieces:
+        apart = None if piece is None else _apart_from(bound, piece, dimension, phase)
+        if piece is None or apart is None:
+            yield None
+            continue
+        least, most = apart[0] + axis_shift, apart[1] + axis_shift
+        is_far = len(pieces) > 1 and 2 * max(abs(least), abs(most)) > dimension.extent
+        yield Touch(_coordinates(bound, piece, dimension, phase), (least, most), is_far)
+
+
+def _coordinates(bound: BoundNest, piece: Piece, dimension: Dimension, phase: int) -> Range:
+    """Those of the iterations that an index is a piece of."""
+    if phase not in dimension.loops:
+        home = (dimension.homes or {}).get(phase, 0)
+        return home, home + 1
+    loop, shift = dimension.loops[phase]
+    ranges = piece.within(bound.domain.index_ranges())
+    if ranges is None:
+        return 0, 0
+    low, high = ranges[bound.nest.space_loops[loop].name]
+    return low + shift, high + shift + 1
 
 
 def _apart_from(bound: BoundNest, piece: Piece, dimension: Dimension, phase: int) -> tuple[int, int] | None:

@@ -5,13 +5,16 @@ before, so that it finds what that one has written, and overwrites nothing that 
 Manjikian and Abdelrahman, IEEE Transactions on Parallel and Distributed Systems 8, 1997); a sweep begins a few blocks behind
 the one before (time skewing of imperfect nests: Song and Li, PLDI 1999). What a block has brought into the cache, the next
 phases and sweeps find there.
+
+On a ring the first elements wait for the last ones. There each phase leaves out some blocks at either end, more than the one
+before it, so that what it reads is there; those follow when all others are done, phase by phase.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lapwing.loopnest import ir
@@ -21,7 +24,8 @@ from lapwing.loopnest.dependences import inside_sweep
 from lapwing.tiling.boxes import Box, volume
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.invariants import raises_alike
-from lapwing.tiling.phased.distribution import Dimension, Distribution, dimensions, reach_of
+from lapwing.tiling.partition import Range
+from lapwing.tiling.phased.distribution import Dimension, Distribution, dimensions, touches
 
 CACHED_BYTES = 2 << 20  # a second-level cache: so many bytes of arrays stay in it from one phase to the next
 ROOM_BYTES = 1 << 20  # of it for blocks of phases and sweeps that are fused
@@ -34,7 +38,8 @@ _Lags = dict[tuple[int, int], int]
 class Fusion:
     """Blocks of ``height`` coordinates along a dimension; those of a phase lie ``shifts`` coordinates behind those of the first.
 
-    ``sweeps`` are done in one pass over all blocks, each ``skew`` blocks behind the one before.
+    ``sweeps`` are done in one pass over all blocks, each ``skew`` blocks behind the one before. windows: by sweep of a pass and
+    phase, the blocks that are done so, first and beyond; the others follow.
     """
 
     phased: PhasedNest
@@ -43,6 +48,7 @@ class Fusion:
     shifts: tuple[int, ...]
     skew: int
     sweeps: int
+    windows: dict[tuple[int, int], Range]
 
     def __str__(self) -> str:
         loop, _ = next(iter(self.dimension.loops.items()))
@@ -52,10 +58,24 @@ class Fusion:
             f"{together} together, in blocks of {self.height} along {name}: more than that does not stay in the cache"
         )
 
+    @property
+    def blocks(self) -> int:
+        """Of every phase."""
+        return -(-(self.dimension.extent + max(self.shifts)) // self.height)
+
+    def order(self) -> Iterator[tuple[int, int, int]]:
+        """Sweep, phase and block of every step of a pass."""
+        for wave in range(self.blocks + self.skew * (self.sweeps - 1)):
+            for (sweep, phase), (first, beyond) in self.windows.items():
+                if first <= (block := wave - self.skew * sweep) < beyond:
+                    yield sweep, phase, block
+        for (sweep, phase), (first, beyond) in self.windows.items():
+            yield from ((sweep, phase, block) for block in (*range(first), *range(beyond, self.blocks)))
+
     def steps(self, phase: int) -> list[Box]:
         """The iterations of a phase, a box for every block, empty where it has none there. As many for every phase."""
         low, high = self.dimension.span
-        blocks = -(-(high - low + max(self.shifts)) // self.height)
+        blocks = self.blocks
         ends = (low + k * self.height - self.shifts[phase] for k in range(blocks + 1))
         cuts = tuple(min(max(end, low), high) for end in ends)
         blocked = Distribution(self.phased, (self.dimension,), (cuts,))
@@ -66,29 +86,65 @@ class Fusion:
 @dataclass(frozen=True)
 class Shifts:
     """By how many coordinates along a dimension every phase lies behind the first, and a sweep ``apart`` behind the one before:
-    the least that keep the order of what touches an element."""
+    the least that keep the order of what touches an element.
+
+    forward, backward: by how many a phase (the second) has to come behind another that is done sooner, where blocks are done in
+    the order of coordinates, and in the other order. ring: how many coordinates at either end touch elements at the other; 0 on
+    none.
+    """
 
     phased: PhasedNest
     dimension: Dimension
     of_phases: tuple[int, ...]
     apart: int
+    forward: _Lags
+    backward: _Lags
+    ring: int
 
-    def fused(self, height: int, sweeps: int) -> Fusion:
-        """In blocks of so many coordinates, so many sweeps in a pass."""
+    def fused(self, height: int, sweeps: int) -> Fusion | None:
+        """In blocks of so many coordinates, so many sweeps in a pass; None where that is more than a ring allows."""
         skew = max(1, -(-self.apart // height))
-        return Fusion(self.phased, self.dimension, height, self.of_phases, skew, sweeps)
+        blocks = -(-(self.dimension.extent + max(self.of_phases)) // height)
+        units = [*itertools.product(range(sweeps), range(len(self.phased.phases)))]
+        windows = dict.fromkeys(units, (0, blocks))
+        if self.ring:
+            windows = self._on_ring(height, blocks, units)
+        if any(first >= beyond for first, beyond in windows.values()):
+            return None
+        return Fusion(self.phased, self.dimension, height, self.of_phases, skew, sweeps, windows)
+
+    def _on_ring(self, height: int, blocks: int, units: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Range]:
+        """The blocks of every phase that touch nothing which an earlier one has yet to touch, at either end."""
+        low, high = self.dimension.span
+        farthest = self.ring + max([0, *self.forward.values(), *self.backward.values()])
+        begins, ends, found = dict[tuple[int, int], int](), dict[tuple[int, int], int](), dict[tuple[int, int], Range]()
+        for number, (sweep, phase) in enumerate(units):
+            begin, end = (low, high) if number == 0 else (low + farthest, high - farthest)
+            for earlier in units[:number]:
+                begin = max(begin, begins[earlier] + self.backward.get((earlier[1], phase), 0))
+                end = min(end, ends[earlier] - self.forward.get((earlier[1], phase), 0))
+            shift = self.of_phases[phase]
+            first = -(-(begin - low + shift) // height) if number else 0
+            beyond = (end - low + shift) // height if number else blocks
+            begins[sweep, phase] = low + first * height - shift if number else low
+            ends[sweep, phase] = low + beyond * height - shift if number else high
+            found[sweep, phase] = first, beyond
+        return found
 
 
 def shifts_of(phased: PhasedNest) -> Shifts | None:
     """Along the first dimension that allows it; None where dependences forbid it along all of them."""
     for dimension in dimensions(phased):
-        if not _goes_forward(phased, dimension) or (lags := _lags(phased, dimension)) is None:
+        if (found := _lags(phased, dimension)) is None:
+            continue
+        forward, backward, ring = found
+        if not _goes_forward(phased, dimension, ring > 0):
             continue
         shifts: list[int] = []
         for later in range(len(phased.phases)):
-            shifts.append(max([0, *(shifts[k] + lags[k, later] for k in range(later) if (k, later) in lags)]))
-        apart = max(shifts[sooner] + lag - shifts[later] for (sooner, later), lag in lags.items())
-        return Shifts(phased, dimension, tuple(shifts), apart)
+            shifts.append(max([0, *(shifts[k] + forward[k, later] for k in range(later) if (k, later) in forward)]))
+        apart = max(shifts[sooner] + lag - shifts[later] for (sooner, later), lag in forward.items())
+        return Shifts(phased, dimension, tuple(shifts), apart, forward, backward, ring)
     return None
 
 
@@ -112,15 +168,20 @@ def fusion_of(phased: PhasedNest, forms: Sequence[InnerForm]) -> Fusion | None:
     points = max(volume(bound.domain.box[phased.sweep_depth :]) for bound in phased.phases)
     height = max(1, math.ceil(BLOCK_POINTS * extent / points))
     room = ROOM_BYTES * extent // total - max(shifts.of_phases)  # coordinates
-    most = min(phased.sweeps, room // (height * shifts.fused(height, 1).skew))
-    if most * len(phased.phases) < 2:
-        return None
-    passes = -(-phased.sweeps // most)
-    return shifts.fused(height, -(-phased.sweeps // passes))
+    most = min(phased.sweeps, room // (height * max(1, -(-shifts.apart // height))))
+    if shifts.ring:  # what is left out at one end is as much as what is done there
+        most //= 2
+    while most * len(phased.phases) > 1:
+        passes = -(-phased.sweeps // most)
+        if (fusion := shifts.fused(height, -(-phased.sweeps // passes))) is not None:
+            return fusion
+        most //= 2
+    return None
 
 
-def _goes_forward(phased: PhasedNest, dimension: Dimension) -> bool:
-    """Whether every phase may be done block by block in the order of coordinates, and its reductions in theirs."""
+def _goes_forward(phased: PhasedNest, dimension: Dimension, is_ring: bool) -> bool:
+    """Whether every phase may be done block by block in the order of coordinates, and its reductions in theirs; on a ring in
+    any."""
     for phase, bound in enumerate(phased.phases):
         if phase not in dimension.loops:
             continue
@@ -128,33 +189,61 @@ def _goes_forward(phased: PhasedNest, dimension: Dimension) -> bool:
         found = inside_sweep(phased.dependences[phase], phased.sweep_depth)
         along = [dependence.vector[phased.sweep_depth + loop] for dependence in found]
         is_reversed = bound.nest.space_loops[loop].step < 0
-        if any(distance < 0 for distance in along) or (is_reversed and any(along)):
+        if any(distance < 0 for distance in along) or ((is_reversed or is_ring) and any(along)):
             return False
-        if bound.nest.accumulators and (loop or is_reversed):
+        if bound.nest.accumulators and (loop or is_reversed or is_ring):
             return False
     return True
 
 
-def _lags(phased: PhasedNest, dimension: Dimension) -> _Lags | None:
-    """By how many coordinates the second phase has to come behind the first, wherever that is done sooner, because both touch
-    elements that one of them writes; None where that is not known of two phases."""
-    lags: _Lags = {}
+def _lags(phased: PhasedNest, dimension: Dimension) -> tuple[_Lags, _Lags, int] | None:
+    """``forward``, ``backward`` and ``ring`` of Shifts, of pairs of phases that both touch elements which one of them writes;
+    None where that is not known of two phases."""
+    forward: _Lags = {}
+    backward: _Lags = {}
+    ring = 0
     for name in phased.written:
         touched = {
-            (phase, written): accesses
+            (phase, written): _touched(phased, dimension, phase, accesses)
             for phase, bound in enumerate(phased.phases)
             for written, accesses in ((True, _writes(bound, name)), (False, _all(bound, name)))
             if accesses
         }
-        for (sooner, one_writes), (later, other_writes) in itertools.product(touched, touched):
-            if one_writes == other_writes:
+        for ((sooner, one), before), ((later, other), behind) in itertools.product(touched.items(), touched.items()):
+            if one == other:
                 continue  # all that a phase touches are its writes, too
-            before = reach_of(phased, dimension, sooner, touched[sooner, one_writes])
-            behind = reach_of(phased, dimension, later, touched[later, other_writes])
-            if before is None or behind is None or before.around or behind.around:
+            if before is None or behind is None:
                 return None
-            lags[sooner, later] = max(lags.get((sooner, later), 0), behind.forth + before.back)
-    return lags
+            pair, ring = (sooner, later), max(ring, before.ring, behind.ring)
+            forward[pair] = max(forward.get(pair, 0), behind.forth + before.back)
+            backward[pair] = max(backward.get(pair, 0), behind.back + before.forth)
+    return forward, backward, ring
+
+
+@dataclass(frozen=True)
+class _Touched:
+    """How far ``back`` and ``forth`` from an iteration the elements lie that it touches, but those beyond an end of a ring;
+    ``ring`` as in Shifts."""
+
+    back: int
+    forth: int
+    ring: int
+
+
+def _touched(phased: PhasedNest, dimension: Dimension, phase: int, accesses: Sequence[ir.Access]) -> _Touched | None:
+    low, high = dimension.span
+    back = forth = ring = 0
+    for touch in (touch for access in accesses for touch in touches(phased, dimension, phase, access)):
+        if touch is None:
+            return None
+        (begin, end), (least, most) = touch.coordinates, touch.apart
+        if not touch.is_far:
+            back, forth = max(back, -least), max(forth, most)
+        elif least > 0:  # from the low end to the high one
+            ring = max(ring, end - low, high - (begin + least))
+        else:
+            ring = max(ring, high - begin, end + most - low)
+    return _Touched(back, forth, ring)
 
 
 def _writes(bound: BoundNest, name: str) -> list[ir.Access]:
