@@ -105,7 +105,7 @@ def test_on_a_ring_ends_are_left_out_more_and_more() -> None:
 
 
 def test_sweeps_of_a_nest_are_fused_on_one_rank(monkeypatch: pytest.MonkeyPatch) -> None:
-    for size, value in (("CACHED_BYTES", 8192), ("ROOM_BYTES", 4096), ("BLOCK_POINTS", 64)):
+    for size, value in (("CACHED_BYTES", 8192), ("ROOM_BYTES", 4096), ("BLOCK_BYTES", 512)):
         monkeypatch.setattr(fusion, size, value)
     (bound,) = phases(there).phases
 
@@ -124,7 +124,7 @@ def test_phases_are_fused_on_one_rank_where_arrays_are_larger_than_the_cache(mon
     assert make_phased_plan(phases(there, back), 1).fusion is None
     monkeypatch.setattr(fusion, "CACHED_BYTES", 8192)
     monkeypatch.setattr(fusion, "ROOM_BYTES", 4096)
-    monkeypatch.setattr(fusion, "BLOCK_POINTS", 64)
+    monkeypatch.setattr(fusion, "BLOCK_BYTES", 512)
     found = make_phased_plan(phases(there, back), 1).fusion
     assert found is not None
     assert (found.height, found.skew, found.sweeps) == (2, 1, 3)

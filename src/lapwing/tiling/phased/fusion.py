@@ -21,7 +21,7 @@ from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.phased_nest import PhasedNest
 from lapwing.loopnest.dependences import inside_sweep
-from lapwing.tiling.boxes import Box, volume
+from lapwing.tiling.boxes import Box
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.invariants import raises_alike
 from lapwing.tiling.partition import Range
@@ -29,7 +29,7 @@ from lapwing.tiling.phased.distribution import Dimension, Distribution, dimensio
 
 CACHED_BYTES = 2 << 20  # a second-level cache: so many bytes of arrays stay in it from one phase to the next
 ROOM_BYTES = 1 << 20  # of it for blocks of phases and sweeps that are fused
-BLOCK_POINTS = 4096  # of the largest phase: what a step costs besides is not felt then
+BLOCK_BYTES = 1 << 15  # of the largest array: what a step costs besides is not felt then
 
 _Lags = dict[tuple[int, int], int]
 
@@ -155,7 +155,8 @@ def fusion_of(phased: PhasedNest, forms: Sequence[InnerForm]) -> Fusion | None:
     Not where a phase has lanes, which want many rows at once, or where its iterations may raise one by one: what the plain loop
     raises is what the first sweep does.
     """
-    total = sum(math.prod(array.shape) * array.itemsize for array in phased.arrays)
+    sizes = [math.prod(array.shape) * array.itemsize for array in phased.arrays]
+    total = sum(sizes)
     if total <= CACHED_BYTES or any(form.lanes > 1 for form in forms):
         return None
     if any(not raises_alike(bound.body) for bound in phased.phases):
@@ -165,8 +166,7 @@ def fusion_of(phased: PhasedNest, forms: Sequence[InnerForm]) -> Fusion | None:
     ):
         return None  # it would cut rows
     extent = shifts.dimension.extent
-    points = max(volume(bound.domain.box[phased.sweep_depth :]) for bound in phased.phases)
-    height = max(1, math.ceil(BLOCK_POINTS * extent / points))
+    height = max(1, math.ceil(BLOCK_BYTES * extent / max(sizes)))
     room = ROOM_BYTES * extent // total - max(shifts.of_phases)  # coordinates
     most = min(phased.sweeps, room // (height * max(1, -(-shifts.apart // height))))
     if shifts.ring:  # what is left out at one end is as much as what is done there
