@@ -121,6 +121,11 @@ LW_COMPLEX(c64, float, fabsf, lw_hypotf)
 LW_INLINE float _Complex lw_c64_c128(double _Complex z) { return lw_c64((float)__real__ z, (float)__imag__ z); }
 LW_INLINE double _Complex lw_c128_c64(float _Complex z) { return lw_c128(__real__ z, __imag__ z); }
 
+/* An element of a narrower type, wide: 0, but no compiler knows, which would go back to masks of the narrow type. */
+__attribute__((weak)) int64_t lw_zero;
+LW_INLINE int64_t lw_widened_i64(int64_t value) { return value + lw_zero; }
+LW_INLINE int32_t lw_widened_i32(int32_t value) { return value + (int32_t)lw_zero; }
+
 /* Both values are there whatever the test says, so that the compiler need not take a branch to one of them. */
 #define LW_SELECT(suffix, type)                                                                                        \
     LW_INLINE type lw_select_##suffix(bool test, type then, type otherwise) { return test ? then : otherwise; }

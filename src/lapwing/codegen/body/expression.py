@@ -169,6 +169,8 @@ class Printer:
                 return operands[0]
             case "min" | "max":
                 return f"lw_{operator}_{suffix}({', '.join(map(stripped, operands))})"
+            case "widened":
+                return f"lw_widened_{SUFFIXES[dtype]}({stripped(operands[0])})"
             case "abs":
                 return self._absolute(computing, operands[0])
             case "integer power":

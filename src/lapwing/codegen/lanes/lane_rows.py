@@ -14,8 +14,8 @@ from enum import Enum, auto
 from lapwing.codegen.body.expression import C_TYPES
 from lapwing.codegen.body.names import Names, PairNames
 from lapwing.codegen.body.text import plus
+from lapwing.codegen.body.widening import WIDE
 from lapwing.codegen.lanes.vector_bodies import Move, Profile, is_row
-from lapwing.codegen.lanes.widening import WIDE
 from lapwing.loopnest.binding import typed as t
 from lapwing.tiling.transposed import BUFFER_LANES, COPIED_STEPS, ITEMSIZES, MARGIN, TRANSPOSED_LANES
 

@@ -14,6 +14,7 @@ from lapwing.codegen.body.expression import C_TYPES, stripped
 from lapwing.codegen.body.if_conversion import for_lanes
 from lapwing.codegen.body.names import PairNames
 from lapwing.codegen.body.text import Lines, plus
+from lapwing.codegen.body.widening import of_one_size
 from lapwing.codegen.lanes.blocks import BlockWriter, Indices
 from lapwing.codegen.lanes.extrema import Extrema
 from lapwing.codegen.lanes.lane_rows import When
@@ -26,7 +27,6 @@ from lapwing.codegen.lanes.vector_bodies import (
     sizes_of_lanes,
 )
 from lapwing.codegen.lanes.vectors import Mask, Point, VectorSteps
-from lapwing.codegen.lanes.widening import of_one_size
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.machine.vectors import vector_bytes

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from lapwing.codegen.body.expression import C_TYPES
 from lapwing.codegen.body.names import Names, PairNames
 from lapwing.codegen.body.text import plus
+from lapwing.codegen.body.widening import WIDE
 from lapwing.codegen.lanes.buffers import Buffers
-from lapwing.codegen.lanes.widening import WIDE
 from lapwing.tiling.transposed import ITEMSIZES, KEPT_STEPS, TRANSPOSED_LANES, Distance, Offset, distance
 
 

@@ -1,7 +1,7 @@
 """Which loop bodies are computed in vectors (``codegen.lanes.vectors``): those whose values can have one size.
 
 Compilers take the size of vectors from the smallest elements in a loop. Narrower ones are widened when they are loaded, and
-narrowed when they are stored (``codegen.lanes.widening``); in bodies that compute with several sizes vectors would fall apart
+narrowed when they are stored (``codegen.body.widening``); in bodies that compute with several sizes vectors would fall apart
 into halves and quarters.
 
 Quotients by what does not change in the loops are computed without the core's divider (``correctly_rounded.h``).
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from lapwing.codegen.body.expression import C_TYPES, SUFFIXES, stripped
 from lapwing.codegen.body.names import Names
 from lapwing.codegen.body.narrowing import is_table, letter_of
+from lapwing.codegen.body.widening import COMPARISONS, WIDE, is_of_indices
 from lapwing.codegen.lanes.buffers import Buffers
-from lapwing.codegen.lanes.widening import COMPARISONS, WIDE, is_of_indices
 from lapwing.loopnest.binding import powers
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest

@@ -8,7 +8,7 @@ long.
 Vectors are those of the compiler (``vector_size``). The loop body stays the scalar function that it is: a loop over the lanes of
 a vector calls it, and the compiler makes vector operations of it. Compilers take the size of vectors from the smallest elements
 in a loop, so elements are widened when they are loaded (those that lie in no buffer by ``codegen.lanes.lane_rows``) and narrowed
-when they are stored, and a body whose values cannot have one size (``codegen.lanes.widening``) is left alone
+when they are stored, and a body whose values cannot have one size (``codegen.body.widening``) is left alone
 (``codegen.lanes.vector_bodies``).
 """
 
@@ -21,11 +21,11 @@ from functools import cached_property
 from lapwing.codegen.body.expression import C_TYPES
 from lapwing.codegen.body.names import Names, PairNames
 from lapwing.codegen.body.text import Lines, plus, signed
+from lapwing.codegen.body.widening import WIDE
 from lapwing.codegen.lanes.buffers import Buffers
 from lapwing.codegen.lanes.images import ImageRegisters, Value
 from lapwing.codegen.lanes.lane_rows import PROFILE, LaneProfiles, LaneRows
 from lapwing.codegen.lanes.vector_bodies import Accumulator, Move, Profile, Reciprocals, loads_of
-from lapwing.codegen.lanes.widening import WIDE
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.transposed import BUFFER_LANES, ITEMSIZES, MARGIN, TRANSPOSED_LANES, Distance, Offset, distance

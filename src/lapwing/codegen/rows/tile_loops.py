@@ -25,6 +25,7 @@ from lapwing.codegen.body.inspection import without_traps
 from lapwing.codegen.body.names import PairNames
 from lapwing.codegen.body.statements import IGNORED, IGNORED_TRAP, IN_ORDER, INDEPENDENT
 from lapwing.codegen.body.text import Lines, indented, mentions, wrapped
+from lapwing.codegen.body.widening import in_rows
 from lapwing.codegen.body.wrapping import Wrapping, middle, wrapping
 from lapwing.codegen.rows.faces import FaceWriter
 from lapwing.codegen.rows.inspector import InspectorWriter
@@ -46,6 +47,7 @@ class TileWriter(OuterLoopWriter, FaceWriter):
         body = shortened(bound.body, innermost.name, innermost.step)
         if form.lanes == 1:
             body = for_strips(bound, body, innermost.name if innermost.step == 1 else "", form.independent)
+            body = in_rows(body) if form.independent else body
         super().__init__(replace(bound, body=body), faces)
         self.form, self.lanes = form, form.lanes
         self._row_names = self._name_row_invariants() if form.lanes == 1 and bound.skew is None else []

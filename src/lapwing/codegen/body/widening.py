@@ -1,5 +1,5 @@
-"""Loop bodies in which all values have one size, for the lanes of vectors (``codegen.lanes.vectors``), although arrays have
-elements of several.
+"""Loop bodies in which all values have one size, although arrays have elements of several: for the lanes of vectors
+(``codegen.lanes.vectors``), and for compilers, which make no masks of one size from comparisons of another.
 
     h: int32, way: int8                        h: int32, way: int8 in lanes of int32
         h = max(0, h[i-1, j-1] + s, ...)   →       h = ...
@@ -47,6 +47,34 @@ def of_one_size(body: t.TypedBody, size: int) -> t.TypedBody:
     """A straight body in which all values have ``size`` bytes, as far as that can be: stores to arrays of narrower elements are
     given numbers that those hold, in the lanes' type. Other bodies are returned as they are."""
     return _Lanes(size).body(body) if size in WIDE and body.is_straight else body
+
+
+def in_rows(body: t.TypedBody) -> t.TypedBody:
+    """A straight body that chooses between values of several sizes with all of the largest size; others as they are."""
+    kinds = t.TypedStore | t.TypedLocal
+    if not body.is_straight or not all(isinstance(s, kinds) for s in body.statements):
+        return body
+    nodes = [node for s in body.statements for value in t.own_values(s) for node in t.walk(value)]
+    targets = [s.target for s in body.statements if isinstance(s, t.TypedStore)]
+    elements = {ITEMSIZES.get(node.dtype, 0) for node in (*nodes, *targets) if isinstance(node, t.Load)}
+    size = max({*elements, *(ITEMSIZES[n.dtype] for n in nodes if n.dtype in _FLOATS.values())}, default=0)
+    if len(elements) < 2 or 0 in elements or size not in _FLOATS or not any(isinstance(n, t.Select) for n in nodes):
+        return body
+    found = _Rows(size).body(body).statements
+    statements = tuple(_with_type_of_element(s) for s in found)
+    if not all(_has_one_size(s.value, size) for s in found if isinstance(s, kinds)):
+        return body
+    return replace(body, statements=statements)
+
+
+def _has_one_size(node: t.Typed, size: int) -> bool:
+    """Whether nothing but elements that are widened has another size."""
+    is_element = isinstance(node, t.Convert | t.Operation) and all(isinstance(o, t.Load) for o in t.children(node))
+    if is_invariant(node) or is_element:
+        return node.dtype in ("bool", WIDE[size], _FLOATS[size])
+    return node.dtype in ("bool", WIDE[size], _FLOATS[size]) and (
+        isinstance(node, t.Load) or all(_has_one_size(child, size) for child in t.children(node))
+    )
 
 
 def is_of_indices(node: t.Typed) -> bool:
@@ -323,6 +351,23 @@ class _Lanes:
             case "&" if min(lows) >= 0:
                 return 0, min(highs)
         return None
+
+
+class _Rows(_Lanes):
+    """The same of elements where they lie, which are widened one by one."""
+
+    def _value(self, node: t.Typed) -> t.Typed:
+        if not isinstance(node, t.Load) or node in self._stored or node.dtype.startswith("float"):
+            return super()._value(node)
+        if node.dtype == self._integer:
+            return super()._value(node)
+        wide = t.Operation(self._integer, "widened", (node,))
+        return t.Operation("bool", "!=", (wide, t.Literal(self._integer, 0))) if node.dtype == "bool" else wide
+
+    def _computed(self, node: t.Operation) -> t.Typed:
+        if node.operator in COMPARISONS and all(isinstance(o, t.Load) for o in node.operands):
+            return replace(node, operands=tuple(map(self._operand, node.operands)))
+        return super()._computed(node)
 
 
 def _with_type_of_element(statement: t.TypedStatement) -> t.TypedStatement:
