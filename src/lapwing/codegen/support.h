@@ -125,6 +125,8 @@ LW_INLINE double _Complex lw_c128_c64(float _Complex z) { return lw_c128(__real_
 __attribute__((weak)) int64_t lw_zero;
 LW_INLINE int64_t lw_widened_i64(int64_t value) { return value + lw_zero; }
 LW_INLINE int32_t lw_widened_i32(int32_t value) { return value + (int32_t)lw_zero; }
+LW_INLINE int64_t lw_flag_i64(const bool *flag) { return lw_widened_i64(*(const uint8_t *)flag); } /* not as one bit */
+LW_INLINE int32_t lw_flag_i32(const bool *flag) { return lw_widened_i32(*(const uint8_t *)flag); }
 
 /* Both values are there whatever the test says, so that the compiler need not take a branch to one of them. */
 #define LW_SELECT(suffix, type)                                                                                        \

@@ -169,6 +169,8 @@ class Printer:
                 return operands[0]
             case "min" | "max":
                 return f"lw_{operator}_{suffix}({', '.join(map(stripped, operands))})"
+            case "widened" if computing == "bool":
+                return f"lw_flag_{SUFFIXES[dtype]}(&{operands[0]})"
             case "widened":
                 return f"lw_widened_{SUFFIXES[dtype]}({stripped(operands[0])})"
             case "abs":
