@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from limits import scaled
+from optimising import little_optimised as little_optimised_flags
 from randomness import first_seed
 
 from lapwing.runtime.binding import native
@@ -62,10 +63,12 @@ def _no_command(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def little_optimised(monkeypatch: pytest.MonkeyPatch) -> None:
+def little_optimised(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Generated code that runs for a moment is compiled in a third of the time. Random expressions, golden files and the long
     tests have it compiled as for users."""
-    monkeypatch.setattr(native, "TILE_FLAGS", tuple("-O1" if f == "-O3" else f for f in native.TILE_FLAGS))
+    if request.node.get_closest_marker("long") is not None:
+        return
+    monkeypatch.setattr(native, "TILE_FLAGS", little_optimised_flags())
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

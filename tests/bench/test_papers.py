@@ -16,6 +16,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from everyday import one_of
 from limits import scaled
 from needs import SIMGRID
 
@@ -58,7 +59,7 @@ def _has_matplotlib() -> bool:
     return True
 
 
-@pytest.mark.parametrize("program", ["p0.py", "p1.py", "p3.py", "p4.py"])
+@pytest.mark.parametrize("program", one_of(4, ["p0.py", "p1.py", "p3.py", "p4.py"]))
 def test_help(program: str) -> None:
     done = run(program, "--help")
     assert done.returncode == 0
@@ -186,7 +187,7 @@ def test_results_that_cannot_be_written_are_refused_at_once(tmp_path: Path) -> N
         assert not done.stdout
 
 
-@pytest.mark.parametrize("program", ["p0.py", "p1.py", "p4.py"])
+@pytest.mark.parametrize("program", one_of(3, ["p0.py", "p1.py", "p4.py"]))
 def test_without_simgrid_it_says_what_to_install(program: str, tmp_path: Path) -> None:
     for tool in ("make", "cc", "gcc"):
         if found := shutil.which(tool):

@@ -254,9 +254,13 @@ def expected_results() -> dict[str, float]:
 @needs_cc
 @pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=[pytest.mark.mpi, needs_mpi])])
 def test_json_is_as_in_the_contract(folder: Path, ranks: int) -> None:
-    found = document(
-        folder, "smooth.py", "-n", str(ranks), "--engine", "blocking,overlap", "--repeat", "3", "--tile", "7", "--check"
-    )
+    options = "--engine blocking,overlap --repeat 3 --tile 7 --check --json run.json"
+    done = lapwing(folder, "run", "smooth.py", "-n", str(ranks), *options.split())
+    assert done.returncode == 0, done.stderr
+    found = json.loads((folder / "run.json").read_text())
+    if ranks > 1:
+        assert f"smooth: i 28 × j 28 points a sweep on {ranks} ranks" in done.stdout
+        check_output(done.stdout)
     assert set(found) == {"nest", "ranks", "idle", "dependences", "runs", "warnings"}
     assert (found["nest"], found["ranks"]) == ("smooth", ranks)
     assert found["dependences"] == [[0, 1, 0], [0, 0, 1], [1, -1, 0], [1, 0, -1]]
@@ -286,20 +290,29 @@ def test_json_is_as_in_the_contract(folder: Path, ranks: int) -> None:
 @needs_cc
 @needs_mpi
 @pytest.mark.mpi
+@pytest.mark.long
 def test_output_of_a_run_on_ranks(folder: Path) -> None:
     done = lapwing(folder, "run", "smooth.py", "-n", "3", "--grid", "3x1", "--engine", "blocking", "-p", "n=20")
     assert done.returncode == 0, done.stderr
-    # Once by the command, once by the first rank; the other ranks are silent.
-    assert done.stdout.count("imported") == 2
     assert "smooth: i 18 × j 18 points a sweep on 3 ranks" in done.stdout
-    assert "communication hidden" in done.stdout
-    assert "\ntop = 0." in done.stdout
-    assert "\x1e" not in done.stdout
+    check_output(done.stdout)
+
+
+def check_output(text: str) -> None:
+    """Of a run on ranks: the command has imported the file once and the first rank has, the others are silent."""
+    assert text.count("imported") == 2
+    assert "communication hidden" in text
+    assert "\ntop = 0." in text
+    assert "\x1e" not in text
 
 
 @needs_cc
 def test_without_check_nothing_is_called_identical(folder: Path) -> None:
-    assert document(folder, "smooth.py")["runs"][0]["identical"] is None
+    job = Job("smooth.py", (("n", "12"),), ("overlap",), None, None, repeat=1, check=False)
+    nest = loading.load_nest(str(folder / "smooth.py"))
+    report = session.run_session(job, nest, None, lambda kind, value: None)
+    assert report is not None
+    assert report.document["runs"][0]["identical"] is None
 
 
 def test_engines_take_turns_on_fresh_arrays(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -590,6 +603,7 @@ def test_all_grids_leave_the_pipelined_loop_whole(folder: Path) -> None:
 
 
 @needs_cc
+@pytest.mark.long
 def test_all_grids_of_one_rank(folder: Path) -> None:
     (folder / "wind.py").write_text(WIND)
     done = lapwing(folder, "run", "wind.py", "--grid", "all")
@@ -714,7 +728,7 @@ def test_refused_before_any_rank_is_started(folder: Path, arguments: str, text: 
     ("arguments", "text"),
     [
         ("smooth.py -n 2 --grid 2x1 -p n=3", "grid 2x1 cuts loop i in 2, but it has 1 rows"),
-        ("wrong.py -n 2", "wrong.py:3: argument u of f is list, expected"),
+        pytest.param("wrong.py -n 2", "wrong.py:3: argument u of f is list, expected", marks=pytest.mark.long),
     ],
 )
 def test_refused_by_the_first_rank(folder: Path, arguments: str, text: str) -> None:
@@ -996,6 +1010,7 @@ class TestCutOff:
         assert last.startswith("lapwing: rank ")
         assert "was killed by signal 9 (SIGKILL); all ranks were ended." in last
 
+    @pytest.mark.long  # every day another process of the run, and the whole command
     def test_the_launcher_is_killed(self, start: Callable[[int], Started]) -> None:
         run = start(2)
         os.kill(run.launcher, signal.SIGKILL)

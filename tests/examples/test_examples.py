@@ -354,7 +354,7 @@ def test_lapwing_run_finds_it_identical(name: str, parameters: list[str], tmp_pa
     [
         pytest.param("mean_filter", "1MB", ["n=500"], marks=pytest.mark.long),
         pytest.param("gauss_seidel", "1MB", ["n=500"], marks=pytest.mark.long),
-        ("alignment", "600KB", ["bases=500"]),
+        pytest.param("alignment", "600KB", ["bases=500"], marks=pytest.mark.long),
         pytest.param("mean_filter", "8MB", ["n=3000", "sweeps=7"], marks=pytest.mark.long),
         pytest.param("gauss_seidel", "8MB", ["n=3000", "sweeps=40"], marks=pytest.mark.long),
         pytest.param("alignment", "32MB", [], marks=pytest.mark.long),

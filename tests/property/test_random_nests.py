@@ -26,9 +26,9 @@ VARIANTS = {
     "two nodes and delays, 4 ranks": Variant(4, 240, {**PAIRS, **DELAYS}, 7, 2),
 }
 EVERYDAY = ("two nodes and delays, 4 ranks",)
-FEW = 4  # nests of each of these
+FEW = 2  # nests of each of these
 ENOUGH = 40  # nests, for some of them to be skewed
-SHORT, LONG = 45, 4000
+SHORT, LONG = 24, 4000
 
 
 def examples(total: int, ranks: int) -> int:

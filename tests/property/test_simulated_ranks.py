@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Callable
 
 import pytest
 from hypothesis import assume
@@ -221,22 +222,25 @@ def test_a_sweep_does_not_overwrite_what_its_last_step_sends() -> None:
 
 
 def test_messages_are_enough_and_in_time() -> None:
-    search(check, wanted(12), first_seed())
+    search(check, wanted(6), first_seed())
 
 
 def test_messages_of_several_sweeps_are_enough_and_in_time() -> None:
-    search(check_along_time, wanted(10), first_seed())
+    search(check_along_time, wanted(5), first_seed())
 
 
 def test_messages_of_sweeps_done_at_once_are_enough_and_in_time() -> None:
-    search(check_joined, wanted(20), first_seed())
+    search(check_joined, wanted(8), first_seed())
 
 
 def test_messages_are_apart_from_the_steps_around_them() -> None:
-    search(check_apart, wanted(12), first_seed())
+    search(check_apart, wanted(6), first_seed())
 
 
 @pytest.mark.long
 @pytest.mark.timeout(7200)
-def test_messages_are_enough_and_in_time_at_length() -> None:
-    search(check, wanted(10000), first_seed())
+@pytest.mark.parametrize(
+    "which", [check, check_along_time, check_joined, check_apart], ids=lambda which: which.__name__
+)
+def test_messages_are_enough_and_in_time_at_length(which: Callable[[st.DataObject], None]) -> None:
+    search(which, wanted(10000), first_seed())

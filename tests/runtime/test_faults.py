@@ -22,6 +22,7 @@ import pytest
 from everyday import everyday, one_of
 from limits import scaled
 from needs import TASKSET
+from optimising import optimise_little
 from processes import WITH_HELPERS, default_signals
 
 import lapwing as lw
@@ -315,7 +316,7 @@ class TestInMidRun:
 
 
 @pytest.mark.mpi
-@engines("overlap", "helper")
+@engines("helper")
 def test_all_raise_what_the_plain_loop_would_raise(engine: str) -> None:
     over_tcp = {
         "MPIR_CVAR_ODD_EVEN_CLIQUES": "1",
@@ -431,4 +432,5 @@ def test_patience_is_looked_at_before_anything_runs() -> None:
 
 
 if __name__ == "__main__":
+    optimise_little()
     SCENARIOS[sys.argv[1]](*sys.argv[2:])

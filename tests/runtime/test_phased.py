@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 from limits import scaled
+from optimising import optimise_little
 from processes import WITH_HELPERS
+from randomness import THOROUGHLY
 
 import lapwing as lw
 from lapwing.codegen.compilation.toolchain import find_mpi
@@ -312,7 +314,7 @@ def phases_that_write_some_rows() -> None:
 
 
 @cache
-def played(ranks: int) -> subprocess.CompletedProcess[str]:
+def played(ranks: int, thorough: bool) -> subprocess.CompletedProcess[str]:
     """All scenarios in turn: to start ranks takes longer than most of them."""
     try:
         mpiexec = str(find_mpi().mpiexec)
@@ -320,15 +322,15 @@ def played(ranks: int) -> subprocess.CompletedProcess[str]:
         pytest.skip(str(error))
     return subprocess.run(
         [mpiexec, "-n", str(ranks), sys.executable, __file__], capture_output=True, text=True, timeout=SECONDS, check=False,
-        stdin=subprocess.DEVNULL, env={**os.environ, **WITH_HELPERS},
+        stdin=subprocess.DEVNULL, env={**os.environ, **WITH_HELPERS, **(THOROUGHLY if thorough else {})},
     )  # fmt: skip
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("ranks", "thorough"), [(2, False), pytest.param(4, True, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_scenario(name: str, ranks: int) -> None:
-    done = played(ranks)
+def test_scenario(name: str, ranks: int, thorough: bool) -> None:
+    done = played(ranks, thorough)
     assert done.stdout.count(f"done {name}\n") == ranks, done.stderr[-3000:]
 
 
@@ -343,6 +345,7 @@ def test_a_phase_that_writes_two_rows(shape: tuple[int, int]) -> None:
 
 
 if __name__ == "__main__":
+    optimise_little()
     for name, play in SCENARIOS.items():
         play()
         os.write(sys.stdout.fileno(), f"done {name}\n".encode())  # in one piece: ranks share it

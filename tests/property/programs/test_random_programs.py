@@ -72,7 +72,7 @@ def on_ranks(ranks: int, programs: int, directory: Path) -> None:
 
 @pytest.mark.timeout(600)
 def test_in_one_process(tmp_path: Path) -> None:
-    in_one_process(wanted(12), tmp_path)
+    in_one_process(wanted(6), tmp_path)
 
 
 def on_disk(programs: int, directory: Path) -> Counter[str]:
@@ -99,7 +99,7 @@ def test_on_disk(tmp_path: Path) -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.long), 3])
 def test_on_ranks(ranks: int, tmp_path: Path) -> None:
-    on_ranks(ranks, wanted(8), tmp_path)
+    on_ranks(ranks, wanted(4), tmp_path)
 
 
 @pytest.mark.long

@@ -115,7 +115,7 @@ def check_nest(data: st.DataObject, is_mixed: bool) -> None:
 
 @pytest.mark.timeout(900)
 def test_bits_of_the_plain_loop() -> None:
-    search(check, wanted(12), first_seed())
+    search(check, wanted(6), first_seed())
 
 
 @pytest.mark.timeout(900)

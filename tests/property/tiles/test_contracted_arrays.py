@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from everyday import everyday
+from everyday import everyday_together
 from hypothesis import strategies as st
 from inner_forms import in_form
 from limits import scaled
+from optimising import optimise_little
 from processes import WITH_HELPERS
-from randomness import first_seed, wanted
+from randomness import THOROUGHLY, first_seed, rounds, wanted
 
 import lapwing as lw
 from lapwing.api.calls.run import run
@@ -165,7 +166,7 @@ def search_in(directory: Path, examples: int) -> None:
 
 @pytest.mark.usefixtures("little_optimised")
 def test_what_is_read_is_that_of_the_plain_loop(tmp_path: Path) -> None:
-    search_in(tmp_path, wanted(8))
+    search_in(tmp_path, wanted(4))
 
 
 @pytest.mark.long
@@ -231,10 +232,12 @@ def on_ranks() -> None:
     from mpi4py import MPI
 
     size = MPI.COMM_WORLD.Get_size()
+    ways = list(itertools.product(("blocking", "onesided"), ((size, 1), (1, size))))
     for nest, unwanted in ((aligned, ("h", "e", "f")), (leaning, ("h",))):
         expected = arguments_of(nest)
         right = nest.python(**expected)
-        for engine, grid in itertools.product(("blocking", "onesided"), ((size, 1), (1, size))):
+        for k in rounds(2, 4):  # two have each engine and each grid
+            engine, grid = ways[3 * k % 4]
             chosen = nest.using(engine=engine, grid=grid, tile=9)
             tiled = skewed_nest(nest.bind(expected), nest.skew)
             forms = legal_forms(tiled, skewed_dependences(nest.dependences, nest.skew))
@@ -263,19 +266,20 @@ def on_ranks() -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("ranks", everyday([2, 3], [2]))
-def test_on_ranks(ranks: int) -> None:
+@pytest.mark.parametrize(("ranks", "thorough"), everyday_together([(2, False), (2, True), (3, True)], [(2, False)]))
+def test_on_ranks(ranks: int, thorough: bool) -> None:
     try:
         mpiexec = str(find_mpi().mpiexec)
     except BuildError as error:
         pytest.skip(str(error))
     done = subprocess.run(
         [mpiexec, "-n", str(ranks), sys.executable, __file__], capture_output=True, text=True, timeout=scaled(240), check=False,
-        stdin=subprocess.DEVNULL, env={**os.environ, **WITH_HELPERS},
+        stdin=subprocess.DEVNULL, env={**os.environ, **WITH_HELPERS, **(THOROUGHLY if thorough else {})},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.count("done") == ranks
 
 
 if __name__ == "__main__":
+    optimise_little()
     on_ranks()

@@ -178,7 +178,7 @@ def threads() -> None:
 @pytest.mark.usefixtures("little_optimised")
 @pytest.mark.parametrize("name", NESTS)
 def test_bits_of_the_plain_loop(name: str) -> None:
-    search(lambda data: check(data, name), wanted(6), first_seed())
+    search(lambda data: check(data, name), wanted(3), first_seed())
 
 
 @pytest.mark.long

@@ -17,7 +17,9 @@ import pytest
 from everyday import everyday
 from limits import scaled
 from on_ranks import mpiexec, numbers, rank_and_size
+from optimising import optimise_little
 from processes import WITH_HELPERS
+from randomness import THOROUGHLY
 
 import lapwing as lw
 
@@ -330,13 +332,14 @@ def one_rank_fails() -> None:
 
 
 IN_TURN = [name for name in SCENARIOS if name != "one_rank_fails"]
+EVERYDAY = (2, 3)  # ranks of everyday tests
 
 
 def play(ranks: int, *names: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [mpiexec(), "-n", str(ranks), sys.executable, __file__, *names],
         capture_output=True, text=True, timeout=scaled(240), check=False, stdin=subprocess.DEVNULL,
-        env={**os.environ, **WITH_HELPERS, "LAPWING_QUIET": "1"},
+        env={**os.environ, **WITH_HELPERS, **({} if ranks in EVERYDAY else THOROUGHLY), "LAPWING_QUIET": "1"},
     )  # fmt: skip
 
 
@@ -357,6 +360,7 @@ def test_an_error_of_the_driver_on_one_rank_ends_all() -> None:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent))
+    optimise_little()
     for name in sys.argv[1:]:
         SCENARIOS[name]()
         sys.stdout.write(f"done {name}\n")  # in one piece: ranks share it

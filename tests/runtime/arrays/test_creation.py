@@ -30,6 +30,7 @@ from on_ranks import (
     smooth,
     written_twice,
 )
+from optimising import optimise_little
 from processes import WITH_HELPERS
 from randomness import THOROUGHLY, rounds
 
@@ -388,7 +389,7 @@ def test_a_problem_of_distributed_arrays(nest: str, options: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ("-p how=alias", "u and b are the same array, and it is written"),
+        pytest.param("-p how=alias", "u and b are the same array, and it is written", marks=pytest.mark.long),
         pytest.param("-p how=alias --check", "arrays u and b share memory, and u is written", marks=pytest.mark.long),
         pytest.param(
             "-p how=numpy",
@@ -458,6 +459,7 @@ def test_what_cannot_be_created(create: Callable[[], Any], text: str) -> None:
 
 
 if __name__ == "__main__":
+    optimise_little()
     for called in sys.argv[1:]:
         SCENARIOS[called]()
         sys.stdout.write(f"done {called}\n")  # at once, that lines of several ranks do not mix

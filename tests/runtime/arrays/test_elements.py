@@ -12,9 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from everyday import everyday
 from limits import scaled
 from on_ranks import mpiexec, numbers, on_rank_0, rank_and_size, slanted, smooth, written_twice
+from optimising import optimise_little
 from processes import WITH_HELPERS
+from randomness import THOROUGHLY
 
 import lapwing as lw
 from lapwing.runtime.mpi import communicator
@@ -22,6 +25,7 @@ from lapwing.runtime.repeated import RepeatedRun
 
 SCENARIOS: dict[str, Callable[[], None]] = {}
 SHAPE = (19, 21)
+EVERYDAY = 3  # ranks
 
 
 def scenario(function: Callable[[], None]) -> Callable[[], None]:
@@ -252,14 +256,12 @@ def play(ranks: int, *names: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [mpiexec(), "-n", str(ranks), sys.executable, __file__, *names],
         capture_output=True, text=True, timeout=scaled(240), check=False, stdin=subprocess.DEVNULL,
-        env={**os.environ, **WITH_HELPERS, "LAPWING_QUIET": "1"},
+        env={**os.environ, **WITH_HELPERS, **({} if ranks == EVERYDAY else THOROUGHLY), "LAPWING_QUIET": "1"},
     )  # fmt: skip
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(
-    "ranks", [3, *(pytest.param(ranks, marks=pytest.mark.long) for ranks in (1, 2, 4))]
-)  # fmt: skip
+@pytest.mark.parametrize("ranks", everyday([1, 2, 3, 4], [EVERYDAY]))
 def test_scenarios(ranks: int) -> None:
     done = play(ranks, *SCENARIOS)
     assert done.returncode == 0, f"{done.stdout[-1000:]}\n{done.stderr[-3000:]}"
@@ -267,6 +269,7 @@ def test_scenarios(ranks: int) -> None:
 
 
 if __name__ == "__main__":
+    optimise_little()
     for name in sys.argv[1:]:
         SCENARIOS[name]()
         sys.stdout.write(f"done {name}\n")  # at once, that lines of several ranks do not mix

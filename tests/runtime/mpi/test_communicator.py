@@ -19,7 +19,9 @@ import on_ranks
 import pytest
 from limits import scaled
 from on_ranks import back, mpiexec, numbers, rank_and_size, smooth
+from optimising import optimise_little
 from processes import WITH_HELPERS
+from randomness import THOROUGHLY
 
 import lapwing as lw
 from lapwing.planner.plan import ENGINES
@@ -250,11 +252,11 @@ HELPERS = os.pathsep.join([*WITH_HELPERS.values(), str(Path(on_ranks.__file__).p
 
 
 @cache
-def played(ranks: int, threads: str, *names: str) -> subprocess.CompletedProcess[str]:
+def played(ranks: int, threads: str, *names: str, thorough: bool = False) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [mpiexec(), "-n", str(ranks), sys.executable, __file__, threads, *names],
         capture_output=True, text=True, timeout=SECONDS, check=False, stdin=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": HELPERS},
+        env={**os.environ, "PYTHONPATH": HELPERS, **(THOROUGHLY if thorough else {})},
     )  # fmt: skip
 
 
@@ -276,7 +278,7 @@ def test_scenario(name: str, ranks: int) -> None:
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 @pytest.mark.parametrize("name", IN_TURN)
 def test_scenario_on_any_number_of_ranks(name: str, ranks: int) -> None:
-    done = played(ranks, "multiple", name)
+    done = played(ranks, "multiple", name, thorough=True)
     assert done.stdout.count(f"done {name}\n") == ranks, done.stderr[-3000:]
 
 
@@ -293,6 +295,7 @@ if __name__ == "__main__":
     mpi4py.rc.thread_level = sys.argv[1]
     from mpi4py import MPI  # noqa: F401
 
+    optimise_little()
     for name in sys.argv[2:]:
         SCENARIOS[name]()
         sys.stdout.write(f"done {name}\n")  # at once, that lines of several ranks do not mix
