@@ -19,6 +19,7 @@ from lapwing.tiling.faces import faces_of
 from lapwing.tiling.inner import legal_forms
 
 N = 150
+pytestmark = pytest.mark.usefixtures("little_optimised")
 
 
 @lw.nest

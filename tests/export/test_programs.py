@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from everyday import everyday
-from exporting import make, mpiexec, with_objects
+from exporting import little_optimised, make, mpiexec, with_objects
 from needs import SIMGRID
 
 import lapwing as lw
@@ -218,11 +218,13 @@ def check_returned(folder: Path, printed: dict[str, str], name: str, file: str, 
 @pytest.mark.mpi
 @pytest.mark.parametrize("ranks", everyday((1, 2, 3, 4), (3,)))
 @pytest.mark.parametrize("name", everyday(CASES, EVERYDAY))
-def test_programs_have_the_bits_of_plain_python(name: str, ranks: int, tmp_path: Path, driver_objects: Path) -> None:
+def test_programs_have_the_bits_of_plain_python(
+    name: str, ranks: int, tmp_path: Path, driver_objects: Path, request: pytest.FixtureRequest
+) -> None:
     case, folder = CASES[name], tmp_path / "program"
     exported(case, folder, ranks)
     with_objects(folder, driver_objects)
-    make(folder)
+    make(folder, *([] if request.node.get_closest_marker("long") else [little_optimised(folder)]))
     for engine in ENGINES if name == "jacobi" else ("overlap",):
         done = mpiexec(folder, ranks, case.nest.name, "--engine", engine)
         assert done.returncode == 0, done.stderr

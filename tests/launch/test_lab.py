@@ -302,7 +302,9 @@ def test_cables(standing: None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sender", "receiver", "address"), [(H0, H1, "10.77.0.2"), (H1, H0, "10.77.0.1")], ids=without_prefix
+    ("sender", "receiver", "address"),
+    [(H0, H1, "10.77.0.2"), pytest.param(H1, H0, "10.77.0.1", marks=pytest.mark.long)],
+    ids=without_prefix,
 )
 def test_the_rate_is_a_limit(own: None, sender: str, receiver: str, address: str) -> None:
     assert lab("up", "--rate", "20mbit").returncode == 0
@@ -567,6 +569,7 @@ class TestFaults:
             assert time.monotonic() < deadline
             time.sleep(0.05)
 
+    @pytest.mark.long
     def test_the_lab_is_taken_down(self, long_run: Started) -> None:
         assert lab("down").returncode == 0
         status, last = long_run.end()

@@ -175,6 +175,17 @@ def thread_level(level: str) -> None:
 
 
 @scenario
+def in_turn() -> None:
+    """What goes on afterwards, on the same ranks: to start them takes longest."""
+    thread_level("serialized")
+    print("over: just enough threads", flush=True)
+    helper_on("900", "901")
+    print("over: no such CPUs", flush=True)
+    no_memfd()
+    print("over: nothing to export", flush=True)
+
+
+@scenario
 def no_memfd() -> None:
     def refuse(name: str) -> int:
         raise OSError("no such call")
@@ -337,11 +348,24 @@ def test_one_core() -> None:
     assert done.stdout.count("done") == 2 * len(ENGINES)
 
 
+NO_SUCH_CPU = "the helper thread cannot be pinned to CPU 900: this process may use CPU 0"
+
+
+@pytest.mark.mpi
+def test_what_goes_on_afterwards() -> None:
+    """MPI with just enough threads, CPUs that cannot be had, no memory that other ranks can map."""
+    done = start(2, "in_turn")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(NO_SUCH_CPU) == 2, done.stdout
+    for what in ("just enough threads", "no such CPUs", "nothing to export"):
+        assert done.stdout.count(f"over: {what}") == 2, done.stdout
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     ("cpus", "text"),
     [
-        (("900", "901"), "the helper thread cannot be pinned to CPU 900: this process may use CPU 0"),
+        pytest.param(("900", "901"), NO_SUCH_CPU, marks=pytest.mark.long),
         pytest.param((str(allowed_cpus()[0]),), "1 for 2 ranks", marks=pytest.mark.long),
     ],
 )
@@ -371,12 +395,14 @@ def test_mpi_without_threads(level: str) -> None:
 
 
 @pytest.mark.mpi
+@pytest.mark.long
 def test_mpi_with_just_enough_threads() -> None:
     done = start(2, "thread_level", "serialized")
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.mpi
+@pytest.mark.long
 def test_no_memory_to_export() -> None:
     done = start(2, "no_memfd")
     assert done.returncode == 0, done.stderr

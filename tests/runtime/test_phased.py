@@ -18,7 +18,7 @@ import pytest
 from limits import scaled
 from optimising import optimise_little
 from processes import WITH_HELPERS
-from randomness import THOROUGHLY
+from randomness import THOROUGHLY, rounds
 
 import lapwing as lw
 from lapwing.codegen.compilation.toolchain import find_mpi
@@ -295,8 +295,9 @@ def elements_that_several_phases_write() -> None:
 @scenario
 def phases_that_write_some_rows() -> None:
     """Blocks of all heights: ranks have different parts of the axes that these loops do not go along."""
-    for engine in ENGINES:
-        for shape in [(3, 3), (3, 4), (4, 3), (5, 9), (9, 5)]:
+    for number, shape in enumerate([(3, 3), (3, 4), (4, 3), (5, 9), (9, 5)]):
+        for k in rounds(1, len(ENGINES)):
+            engine = ENGINES[(number + k) % len(ENGINES)]
             u = np.random.default_rng(0).random(shape)
             v = 3.0 * u
             a, b = u.copy(), v.copy()

@@ -15,6 +15,7 @@ from loading import load
 import lapwing as lw
 
 STARTS = ("0", "0.0", "np.float32(0.5)", "np.int64(1)", "1", "np.float64(0.0)")
+EVERYDAY = STARTS[:3]
 UPDATES = {
     "sum": "s += u[i]",
     "sum of some": "if u[i] > least: s += u[i]",
@@ -35,9 +36,9 @@ CARRIED = {  # from one iteration to the next: in the loops' own order
 }
 
 
-def nests(updates: dict[str, str], path: Path) -> dict[tuple[str, str], lw.Nest]:
+def nests(updates: dict[str, str], starts: tuple[str, ...], path: Path) -> dict[tuple[str, str], lw.Nest]:
     texts = ["import numpy as np", "import lapwing as lw"]
-    keys = list(itertools.product(updates, STARTS))
+    keys = list(itertools.product(updates, starts))
     for number, (update, start) in enumerate(keys):
         texts += [
             "@lw.nest", f"def f{number}(u, least):", f"    s = {start}", "    k = 7", "    for i in range(u.shape[0]):",
@@ -54,10 +55,11 @@ def outcome(call: Callable[..., Any], u: np.ndarray, least: float) -> str:
 
 
 @pytest.mark.parametrize("dtype", everyday(["float64", "float32", "int32", "int64"], ["float64"]))
+@pytest.mark.parametrize("starts", everyday([EVERYDAY, STARTS], [EVERYDAY]), ids=["some", "all"])
 @pytest.mark.parametrize("updates", [UPDATES, CARRIED], ids=["reductions", "carried"])
-def test_types(updates: dict[str, str], dtype: str, tmp_path: Path) -> None:
+def test_types(updates: dict[str, str], starts: tuple[str, ...], dtype: str, tmp_path: Path) -> None:
     tried = 0
-    for key, nest in list(nests(updates, tmp_path / "their.py").items()):
+    for key, nest in list(nests(updates, starts, tmp_path / "their.py").items()):
         if dtype != "float64" and key[1] not in ("0", "0.0"):
             continue  # each of these is a nest to be compiled
         for values, least in (([], 0.5), ([0, 0], 0.5), ([0, 2, 1], 0.5), ([0, 2], 9.0), ([1, -1, 0], -2.0)):

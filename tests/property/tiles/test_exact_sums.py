@@ -116,6 +116,7 @@ def check(data: st.DataObject, name: str) -> None:
         check_value(name, value, total)
 
 
+@pytest.mark.usefixtures("little_optimised")
 @pytest.mark.parametrize("name", NESTS)
 def test_sums_are_exact(name: str) -> None:
     search(lambda data: check(data, name), wanted(3), first_seed())

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 from comparing import check_arrays
+from everyday import everyday_together
 from hypothesis import strategies as st
 from inner_forms import in_form
 from randomness import first_seed, wanted
@@ -163,8 +165,14 @@ def check(data: st.DataObject, name: str) -> None:
 
 
 @pytest.mark.usefixtures("little_optimised")
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("nest", [relaxed, largest, in_space], ids=lambda nest: nest.__name__)
+@pytest.mark.parametrize(
+    ("nest", "dtype"),
+    everyday_together(
+        product([relaxed, largest, in_space], ["float64", "float32"]),
+        [(relaxed, "float32"), (largest, "float64"), (in_space, "float64")],
+    ),
+    ids=lambda value: getattr(value, "__name__", value),
+)
 def test_small_dividends(nest: lw.Nest, dtype: str) -> None:
     shape = (4, 70, 80) if nest is in_space else (70, 80)
     compare(nest, (shape, 7.0, 2, dtype, "small", 1), 32, None, lambda forms: forms[-1])
