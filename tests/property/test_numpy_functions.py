@@ -116,6 +116,7 @@ def test_loops_of_numpy_on_random_numbers(dtype: str, tmp_path: Path) -> None:
     assert not check(texts, data, tmp_path)
 
 
+@pytest.mark.usefixtures("little_optimised")
 @pytest.mark.parametrize("dtype", one_of(2, ARRAYS))
 def test_one_operand(dtype: str, tmp_path: Path) -> None:
     data = {"a": ARRAYS[dtype]}
@@ -124,6 +125,7 @@ def test_one_operand(dtype: str, tmp_path: Path) -> None:
     assert len(left_out) < len(texts) - 6, left_out
 
 
+@pytest.mark.usefixtures("little_optimised")
 @pytest.mark.parametrize("pair", one_of(9, itertools.combinations_with_replacement(ARRAYS, 2)), ids=" and ".join)
 def test_two_operands(pair: tuple[str, str], tmp_path: Path) -> None:
     a, b = pair

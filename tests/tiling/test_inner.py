@@ -148,7 +148,10 @@ def _called(name: str) -> tuple[lw.Nest, dict[str, Any]]:
     return nest, made()
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.usefixtures("little_optimised")
+@pytest.mark.parametrize(
+    "name", [*CASES, *(pytest.param(name, marks=pytest.mark.long, id=f"{name}, as for users") for name in CASES)]
+)
 def test_every_form_has_the_bits_of_the_plain_loop(name: str) -> None:
     nest, arguments = _called(name)
     expected = {key: v.copy() if isinstance(v, np.ndarray) else v for key, v in arguments.items()}
@@ -281,6 +284,7 @@ def test_forms_are_compared_once_calls_have_taken_long_enough(tmp_path: Path, mo
     assert nest.planned(bound, 1, 1, 1, arguments).plan is second
 
 
+@pytest.mark.usefixtures("little_optimised")
 def test_forms_are_measured_on_the_real_tiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAPWING_CACHE", str(tmp_path))
     nest, arguments = _called("gauss_seidel")
@@ -299,6 +303,7 @@ def _crowded(sweeps: int) -> dict[str, Any]:
     return {"u": floats(70, 512), "sweeps": sweeps}
 
 
+@pytest.mark.usefixtures("little_optimised")
 @pytest.mark.parametrize("sweeps", everyday([1, 9], [9]))
 def test_crowded_rows_are_worked_on_where_they_lie(
     sweeps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -343,6 +348,7 @@ def test_forms_that_need_a_padded_copy_have_its_time(tmp_path: Path, monkeypatch
         assert other.known(shape) == {}
 
 
+@pytest.mark.usefixtures("little_optimised")
 def test_crowded_rows_are_probed_as_they_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAPWING_CACHE", str(tmp_path))
     arguments = _crowded(1)
