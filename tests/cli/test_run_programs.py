@@ -99,11 +99,11 @@ def test_a_run_with_its_regions(ranks: int, tmp_path: Path) -> None:
         assert all(region["engine"] == run["engine"] for region in run["regions"])
         assert run["results"].keys() == {"returned[1]", "returned[2]", "returned[3]"}
         assert run["results"]["returned[1]"] == 4
-        check_timeline(run, tmp_path / "timeline.json", ranks)
+        check_timeline(run, tmp_path / "timeline.json", ranks, 2)
 
 
-def check_timeline(run: dict[str, Any], file: Path, ranks: int) -> None:
-    """It goes through all regions."""
+def check_timeline(run: dict[str, Any], file: Path, ranks: int, runs: int) -> None:
+    """It goes through all regions, on the ranks of each run."""
     assert (run["transfer_seconds"] is None) == (ranks == 1)
     assert (run["hidden"] is None) or 0 <= run["hidden"] <= 1
     text = file.read_text()
@@ -112,7 +112,7 @@ def check_timeline(run: dict[str, Any], file: Path, ranks: int) -> None:
     if file.suffix == ".json" and not is_one_pipeline:
         computed = [e for e in json.loads(text)["traceEvents"] if e["name"] == "compute in ssor_2"]
         assert {e["args"]["sweep"] for e in computed} == {0, 1, 2, 3}
-        assert len({e["pid"] for e in computed}) == ranks
+        assert len({e["pid"] for e in computed}) == ranks * runs
 
 
 def test_what_is_printed(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_timeline_through_all_regions(ranks: int, file: str, tmp_path: Path) -
     found = document(tmp_path, "run", "ssor.py", "-n", str(ranks), "--timeline", file, "--check")
     (run,) = found["runs"]
     assert run["identical"] is True
-    check_timeline(run, tmp_path / file, ranks)
+    check_timeline(run, tmp_path / file, ranks, 1)
 
 
 @pytest.mark.parametrize("ranks", RANKS)
