@@ -98,7 +98,7 @@ def same(found: Any, expected: Any) -> bool:
     return bool(found == expected)
 
 
-@pytest.mark.parametrize("row", one_of(2, ROWS), ids=lambda row: row.nest.name)
+@pytest.mark.parametrize("row", one_of(4, ROWS), ids=lambda row: row.nest.name)
 def test_row(row: Row) -> None:
     """What is accepted has the bits of plain Python, what is refused a way out that is accepted."""
     assert row.snippet in inspect.getsource(row.nest.python)

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from everyday import everyday
 from limits import scaled
 from processes import WITH_HELPERS
 
@@ -122,7 +121,8 @@ def test_every_nest_gives_the_bits_of_its_plain_loop() -> None:
     assert differences(call_with_numpy) == []
 
 
-@pytest.mark.parametrize("engine", everyday(["blocking", "overlap"], ["overlap"]))
+@pytest.mark.long  # every day of programs of the literature
+@pytest.mark.parametrize("engine", ["blocking", "overlap"])
 def test_engine_and_tile_do_not_matter(engine: str) -> None:
     assert differences(lambda nest, a: call_with_numpy(nest.using(engine=engine, tile=5), a)) == []
 

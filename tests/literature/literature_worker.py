@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from optimising import optimise_little
 
 import lapwing as lw
 from lapwing.planner.plan import ENGINES
@@ -132,4 +133,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    optimise_little()
     sys.exit(main())

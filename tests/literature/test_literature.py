@@ -15,6 +15,8 @@ import pytest
 from everyday import one_of
 from limits import scaled
 from literature_worker import ALONE, FAMILIES, FLOAT_SUMS, HERE, outcome, programs
+from processes import WITH_HELPERS
+from randomness import THOROUGHLY
 
 import lapwing as lw
 from lapwing.codegen.compilation.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
@@ -110,7 +112,7 @@ def test_tiles_do_not_matter(engine: str, number: int) -> None:
         assert not wrong, f"{name}: {wrong}"
 
 
-def check_on_ranks(names: list[str], ranks: int, directory: Path) -> None:
+def check_on_ranks(names: list[str], ranks: int, directory: Path, thorough: bool = True) -> None:
     """Some programs, with every engine, in one MPI run."""
     try:
         find_c_compiler(), find_cxx_compiler()
@@ -135,7 +137,7 @@ def check_on_ranks(names: list[str], ranks: int, directory: Path) -> None:
             list(map(str, command)),
             stdout=stream,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "LAPWING_PATIENCE": "120"},
+            env={**os.environ, **WITH_HELPERS, **(THOROUGHLY if thorough else {}), "LAPWING_PATIENCE": "120"},
         )
         try:
             status = process.wait(limit + 30)
@@ -163,7 +165,7 @@ def check_on_ranks(names: list[str], ranks: int, directory: Path) -> None:
 @pytest.mark.timeout(1800)
 def test_some_on_two_ranks(tmp_path: Path) -> None:
     """One program of every sixth family."""
-    check_on_ranks([next(iter(programs(family))) for family in FAMILIES[::6]], 2, tmp_path)
+    check_on_ranks([next(iter(programs(family))) for family in FAMILIES[::6]], 2, tmp_path, thorough=False)
 
 
 @pytest.mark.mpi

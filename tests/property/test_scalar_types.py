@@ -323,7 +323,7 @@ def check_nested(data: st.DataObject) -> None:
 
 
 def test_nested_expressions() -> None:
-    search(check_nested, min(wanted(8), 8), first_seed())
+    search(check_nested, min(wanted(4), 4), first_seed())
 
 
 @pytest.mark.long

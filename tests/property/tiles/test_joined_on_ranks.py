@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from comparing import check_arrays
+from everyday import everyday
 from hypothesis import assume
 from hypothesis import strategies as st
 from inner_forms import in_form
@@ -165,6 +166,7 @@ def check(data: st.DataObject, name: str) -> None:
 
 
 THREADS = RankThreads(sanitized=False)
+LIKE_OTHERS = {"gauss_seidel", "upwards"}  # by_sweep, wide_halo
 
 
 @pytest.fixture(autouse=True)
@@ -176,7 +178,7 @@ def threads() -> None:
 
 
 @pytest.mark.usefixtures("little_optimised")
-@pytest.mark.parametrize("name", NESTS)
+@pytest.mark.parametrize("name", everyday(NESTS, NESTS.keys() - LIKE_OTHERS))
 def test_bits_of_the_plain_loop(name: str) -> None:
     search(lambda data: check(data, name), wanted(3), first_seed())
 
