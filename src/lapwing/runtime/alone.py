@@ -37,7 +37,7 @@ from lapwing.trace.events import RankTrace
 Array = npt.NDArray[Any]
 
 KEPT_BYTES = 1 << 18  # of padded copies: what is larger takes longer to fill than to make again
-KEPT_TABLE_BYTES = 1 << 22  # of the tables of a runner: where there are more, its runs are long
+KEPT_TABLE_BYTES = 1 << 24  # of the tables of a runner: where there are more, its runs are long
 REPORTED_SECONDS = 0.05  # runs shorter than this have no progress to report
 
 

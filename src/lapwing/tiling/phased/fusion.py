@@ -30,6 +30,7 @@ from lapwing.tiling.phased.distribution import Dimension, Distribution, dimensio
 CACHED_BYTES = 2 << 20  # a second-level cache: so many bytes of arrays stay in it from one phase to the next
 ROOM_BYTES = 1 << 20  # of it for blocks of phases and sweeps that are fused
 BLOCK_BYTES = 1 << 15  # of the largest array: what a step costs besides is not felt then
+MOST_STEPS = 100_000  # of a sweep: each has its place in a table
 
 _Lags = dict[tuple[int, int], int]
 
@@ -166,7 +167,7 @@ def fusion_of(phased: PhasedNest, forms: Sequence[InnerForm]) -> Fusion | None:
     ):
         return None  # it would cut rows
     extent = shifts.dimension.extent
-    height = max(1, math.ceil(BLOCK_BYTES * extent / max(sizes)))
+    height = max(1, math.ceil(BLOCK_BYTES * extent / max(sizes)), extent * len(phased.phases) // MOST_STEPS)
     room = ROOM_BYTES * extent // total - max(shifts.of_phases)  # coordinates
     most = min(phased.sweeps, room // (height * max(1, -(-shifts.apart // height))))
     if shifts.ring:  # what is left out at one end is as much as what is done there
