@@ -25,7 +25,7 @@ from lapwing.planner.phased import make_phased_plan
 from lapwing.runtime.alone import run_alone
 from lapwing.runtime.phased_alone import run_phases_alone
 from lapwing.tiling.boxes import Box
-from lapwing.tiling.phased.fusion import Fusion, shifts_of
+from lapwing.tiling.phased.fusion import Fusion, Strips, shifts_of
 
 done: Counter[str] = Counter()
 
@@ -39,16 +39,27 @@ def drawn(data: st.DataObject) -> tuple[Program, list, list[int], Fusion] | None
         return None
     done["programs"] += 1
     phased, places = found
-    shifts = shifts_of(phased)
-    if shifts is None:
-        return None
-    done["fused"] += 1
-    height = data.draw(st.sampled_from([1, 2, 2, 3, 5]), label="height of blocks")
-    fusion = shifts.fused(height, data.draw(st.integers(2, 4), label="sweeps of a pass"))
+    fusion = data.draw(fusions(phased))
     if fusion is None:
         return None
-    done["rings"] += shifts.ring > 0
+    done["fused"] += 1
     return program, nests, places, fusion
+
+
+@st.composite
+def fusions(draw: st.DrawFn, phased: PhasedNest) -> Fusion | None:
+    """Blocks of any height, in strips of any width where there are two dimensions for them."""
+    shifts = [*shifts_of(phased)]
+    if not shifts:
+        return None
+    height = draw(st.sampled_from([1, 2, 2, 3, 5]), label="height of blocks")
+    fusion = shifts[0].fused(height, draw(st.integers(2, 4), label="sweeps of a pass"))
+    done["rings"] += shifts[0].ring > 0 and fusion is not None
+    if fusion is None or len(shifts) < 2 or shifts[0].ring or shifts[1].ring or draw(st.booleans()):
+        return fusion
+    done["strips"] += 1
+    width = draw(st.sampled_from([1, 2, 3, 5]), label="width of strips")
+    return replace(fusion, strips=Strips(shifts[1].dimension, width, shifts[1].of_phases, shifts[1].apart))
 
 
 def order(fusion: Fusion, sweeps: int) -> Iterator[tuple[int, int, int]]:
@@ -108,11 +119,8 @@ def check_nest(data: st.DataObject) -> None:
         plan = make_plan(bound, bound.analysis.dependences, 1)
     except RefusedError:
         return
-    shifts = None if plan.skew is not None or plan.joined > 1 else shifts_of(PhasedNest("program", (bound,)))
-    if shifts is None:
-        return
-    height = data.draw(st.sampled_from([1, 2, 2, 3, 5]), label="height of blocks")
-    fusion = shifts.fused(height, data.draw(st.integers(2, 4), label="sweeps of a pass"))
+    is_plain = plan.skew is None and plan.joined == 1
+    fusion = data.draw(fusions(PhasedNest("program", (bound,)))) if is_plain else None
     if fusion is None:
         return
     expected, arrays = program.values(), program.values()
@@ -128,6 +136,7 @@ def test_every_element_is_touched_in_the_order_of_the_plain_loops() -> None:
     search(check_order, wanted(120), first_seed())
     assert done["fused"] * 4 > done["programs"]
     assert done["rings"]
+    assert done["strips"]
 
 
 @pytest.mark.long

@@ -15,6 +15,7 @@ from lapwing.tiling.phased.fusion import Fusion, Shifts, shifts_of
 
 N = 34
 SQUARE = ArrayShape("float64", (N, N))
+CUBE = ArrayShape("float64", (N, 40, N))
 
 
 @lw.nest
@@ -64,15 +65,31 @@ def around(u, v, sweeps):
                 v[i, j] = u[i - 1, j - 1]  # of the other end, where i or j is 0
 
 
+@lw.nest
+def heat(w, x, sweeps):
+    for t in range(sweeps):
+        for i in range(1, w.shape[0] - 1):
+            for j in range(1, w.shape[1] - 1):
+                for k in range(1, w.shape[2] - 1):
+                    x[i, j, k] = w[i - 1, j, k] + w[i + 1, j, k] + w[i, j - 1, k] + w[i, j + 1, k] + w[i, j, k - 1]
+
+
+@lw.nest
+def heat_back(w, x, sweeps):
+    for t in range(sweeps):
+        for i in range(1, w.shape[0] - 1):
+            for j in range(1, w.shape[1] - 1):
+                for k in range(1, w.shape[2] - 1):
+                    w[i, j, k] = x[i - 1, j, k] + x[i + 1, j, k] + x[i, j - 1, k] + x[i, j + 1, k] + x[i, j, k - 1]
+
+
 def phases(*nests: lw.Nest, sweeps: int = 10) -> PhasedNest:
-    given = {"u": SQUARE, "v": SQUARE, "sweeps": sweeps}
+    given = {"u": SQUARE, "v": SQUARE, "w": CUBE, "x": CUBE, "sweeps": sweeps}
     return PhasedNest("program", tuple(nest.bind({n: given[n] for n in nest.loops.parameters}) for nest in nests))
 
 
 def shifts(*nests: lw.Nest) -> Shifts:
-    found = shifts_of(phases(*nests))
-    assert found is not None
-    return found
+    return next(shifts_of(phases(*nests)))
 
 
 def test_jacobi_there_and_back() -> None:
@@ -83,6 +100,7 @@ def test_jacobi_there_and_back() -> None:
 
 def test_a_phase_of_one_row_comes_with_the_block_of_that_row() -> None:
     fusion = shifts(there, edge, back).fused(8, 2)
+    assert fusion is not None
     rows = [box for box in fusion.steps(1) if box[0][0] < box[0][1]]
     assert rows == [((0, N),)]
     assert fusion.steps(0)[0][0] == (1, 9)
@@ -102,6 +120,21 @@ def test_on_a_ring_ends_are_left_out_more_and_more() -> None:
     order = [*fusion.order()]
     assert sorted(order) == [(s, p, k) for s in range(2) for p in range(2) for k in range(9)]
     assert found.fused(4, 5) is None, "five sweeps leave nothing between the ends"
+
+
+def test_planes_are_cut_into_strips(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of which two sweeps' planes do not fit, but those of so many rows do."""
+    for size, value in (("CACHED_BYTES", 8192), ("ROOM_BYTES", 60_000), ("BLOCK_BYTES", 512)):
+        monkeypatch.setattr(fusion, size, value)
+    found = make_phased_plan(phases(heat, heat_back), 1).fusion
+    assert found is not None
+    assert found.strips is not None
+    assert (found.sweeps, found.strips.width, found.strips.apart, found.strips.shifts) == (3, 11, 2, (0, 1))
+    assert found.strips.cuts(0, 0, 3) == (1, 12, 23, 34, 39)
+    assert found.strips.cuts(1, 1, 3) == (1, 9, 20, 31, 39)
+    steps = found.steps(0)
+    assert len(steps) == 3 * 4 * found.blocks == len({step for _, phase, step in found.order() if phase == 0})
+    assert steps[0] == ((1, 2), (1, 12), (1, N - 1))
 
 
 def test_sweeps_of_a_nest_are_fused_on_one_rank(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,9 @@ Manjikian and Abdelrahman, IEEE Transactions on Parallel and Distributed Systems
 the one before (time skewing of imperfect nests: Song and Li, PLDI 1999). What a block has brought into the cache, the next
 phases and sweeps find there.
 
+Where not even a few rows of blocks stay in the cache, as of planes, blocks are cut into strips along another dimension: all
+blocks of a strip are done before those of the next; its ends, too, lie a little further back in every phase and sweep.
+
 On a ring the first elements wait for the last ones. There each phase leaves out some blocks at either end, more than the one
 before it, so that what it reads is there; those follow when all others are done, phase by phase.
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import BoundNest
@@ -30,9 +33,32 @@ from lapwing.tiling.phased.distribution import Dimension, Distribution, dimensio
 CACHED_BYTES = 2 << 20  # a second-level cache: so many bytes of arrays stay in it from one phase to the next
 ROOM_BYTES = 1 << 20  # of it for blocks of phases and sweeps that are fused
 BLOCK_BYTES = 1 << 15  # of the largest array: what a step costs besides is not felt then
+SHORTEST_STRIP, MOST_STRIP_SWEEPS = (
+    8,
+    16,
+)  # rows; what is brought into the cache for the ends of strips is brought twice
 MOST_STEPS = 100_000  # of a sweep: each has its place in a table
 
 _Lags = dict[tuple[int, int], int]
+
+
+@dataclass(frozen=True)
+class Strips:
+    """Strips of ``width`` coordinates along a dimension; those of a phase lie ``shifts`` coordinates behind those of the first,
+    and those of a sweep ``apart`` behind those of the one before."""
+
+    dimension: Dimension
+    width: int
+    shifts: tuple[int, ...]
+    apart: int
+
+    def count(self, sweeps: int) -> int:
+        farthest = max(self.shifts) + self.apart * (sweeps - 1)
+        return -(-(self.dimension.extent + farthest) // self.width)
+
+    def cuts(self, sweep: int, phase: int, sweeps: int) -> tuple[int, ...]:
+        """The coordinates between strips, ends included."""
+        return _cuts(self.dimension, self.width, self.count(sweeps), self.shifts[phase] + self.apart * sweep)
 
 
 @dataclass(frozen=True)
@@ -40,7 +66,8 @@ class Fusion:
     """Blocks of ``height`` coordinates along a dimension; those of a phase lie ``shifts`` coordinates behind those of the first.
 
     ``sweeps`` are done in one pass over all blocks, each ``skew`` blocks behind the one before. windows: by sweep of a pass and
-    phase, the blocks that are done so, first and beyond; the others follow.
+    phase, the blocks that are done so, first and beyond; the others follow. strips: what blocks are cut into; None where they are
+    whole.
     """
 
     phased: PhasedNest
@@ -50,14 +77,15 @@ class Fusion:
     skew: int
     sweeps: int
     windows: dict[tuple[int, int], Range]
+    strips: Strips | None = None
 
     def __str__(self) -> str:
         loop, _ = next(iter(self.dimension.loops.items()))
         name = self.phased.phases[loop].nest.space_loops[self.dimension.loops[loop][0]].name
         together = f"{self.sweeps} sweeps" if self.sweeps > 1 else "all phases"
-        return (
-            f"{together} together, in blocks of {self.height} along {name}: more than that does not stay in the cache"
-        )
+        in_strips = f" in strips {self.strips.width} wide" if self.strips is not None else ""
+        what = f"in blocks of {self.height} along {name}{in_strips}"
+        return f"{together} together, {what}: more than that does not stay in the cache"
 
     @property
     def blocks(self) -> int:
@@ -65,23 +93,37 @@ class Fusion:
         return -(-(self.dimension.extent + max(self.shifts)) // self.height)
 
     def order(self) -> Iterator[tuple[int, int, int]]:
-        """Sweep, phase and block of every step of a pass."""
-        for wave in range(self.blocks + self.skew * (self.sweeps - 1)):
-            for (sweep, phase), (first, beyond) in self.windows.items():
-                if first <= (block := wave - self.skew * sweep) < beyond:
-                    yield sweep, phase, block
+        """Sweep, phase and step of the phase, one after the other, of a pass."""
+        blocks, strips = self.blocks, 1 if self.strips is None else self.strips.count(self.sweeps)
+        for strip in range(strips):
+            for wave in range(blocks + self.skew * (self.sweeps - 1)):
+                for (sweep, phase), (first, beyond) in self.windows.items():
+                    if first <= (block := wave - self.skew * sweep) < beyond:
+                        of_sweep = 0 if self.strips is None else sweep * strips + strip
+                        yield sweep, phase, of_sweep * blocks + block
         for (sweep, phase), (first, beyond) in self.windows.items():
-            yield from ((sweep, phase, block) for block in (*range(first), *range(beyond, self.blocks)))
+            yield from ((sweep, phase, block) for block in (*range(first), *range(beyond, blocks)))
 
     def steps(self, phase: int) -> list[Box]:
-        """The iterations of a phase, a box for every block, empty where it has none there. As many for every phase."""
-        low, high = self.dimension.span
-        blocks = self.blocks
-        ends = (low + k * self.height - self.shifts[phase] for k in range(blocks + 1))
-        cuts = tuple(min(max(end, low), high) for end in ends)
-        blocked = Distribution(self.phased, (self.dimension,), (cuts,))
+        """The iterations of a phase, a box for every block, empty where it has none there; with strips for every block of every
+        strip of every sweep. As many for every phase."""
+        dimensions, cuts = (self.dimension,), _cuts(self.dimension, self.height, self.blocks, self.shifts[phase])
         nothing = ((0, 0),) * len(self.phased.phases[phase].nest.space_loops)
-        return [blocked.block(phase, k) or nothing for k in range(blocks)]
+        if self.strips is None:
+            blocked = Distribution(self.phased, dimensions, (cuts,))
+            return [blocked.block(phase, k) or nothing for k in range(self.blocks)]
+        found = []
+        for sweep in range(self.sweeps):
+            strips = self.strips.cuts(sweep, phase, self.sweeps)
+            blocked = Distribution(self.phased, (self.strips.dimension, *dimensions), (strips, cuts))
+            found += [blocked.block(phase, k) or nothing for k in range(blocked.ranks)]
+        return found
+
+
+def _cuts(dimension: Dimension, height: int, count: int, shift: int) -> tuple[int, ...]:
+    """The coordinates between so many blocks that lie so far back, ends included."""
+    low, high = dimension.span
+    return tuple(min(max(low + k * height - shift, low), high) for k in range(count + 1))
 
 
 @dataclass(frozen=True)
@@ -133,8 +175,8 @@ class Shifts:
         return found
 
 
-def shifts_of(phased: PhasedNest) -> Shifts | None:
-    """Along the first dimension that allows it; None where dependences forbid it along all of them."""
+def shifts_of(phased: PhasedNest) -> Iterator[Shifts]:
+    """Along every dimension whose dependences allow it."""
     for dimension in dimensions(phased):
         if (found := _lags(phased, dimension)) is None:
             continue
@@ -145,8 +187,7 @@ def shifts_of(phased: PhasedNest) -> Shifts | None:
         for later in range(len(phased.phases)):
             shifts.append(max([0, *(shifts[k] + forward[k, later] for k in range(later) if (k, later) in forward)]))
         apart = max(shifts[sooner] + lag - shifts[later] for (sooner, later), lag in forward.items())
-        return Shifts(phased, dimension, tuple(shifts), apart, forward, backward, ring)
-    return None
+        yield Shifts(phased, dimension, tuple(shifts), apart, forward, backward, ring)
 
 
 def fusion_of(phased: PhasedNest, forms: Sequence[InnerForm]) -> Fusion | None:
@@ -162,13 +203,26 @@ def fusion_of(phased: PhasedNest, forms: Sequence[InnerForm]) -> Fusion | None:
         return None
     if any(not raises_alike(bound.body) for bound in phased.phases):
         return None
-    if (shifts := shifts_of(phased)) is None or any(
-        loop and loop == len(phased.phases[p].nest.space_loops) - 1 for p, (loop, _) in shifts.dimension.loops.items()
-    ):
-        return None  # it would cut rows
-    extent = shifts.dimension.extent
+    first, second = [*itertools.islice((x for x in shifts_of(phased) if not _cuts_rows(x)), 2), None, None][:2]
+    if first is None:
+        return None
+    fusion = _in_blocks(first, sizes)
+    if second is None or first.ring or second.ring or (fusion is not None and fusion.sweeps > 1):
+        return fusion
+    return _in_strips(first, second, total) or fusion
+
+
+def _cuts_rows(shifts: Shifts) -> bool:
+    """Whether blocks would be parts of rows, of phases that have several."""
+    phases = shifts.phased.phases
+    return any(loop and loop == len(phases[p].nest.space_loops) - 1 for p, (loop, _) in shifts.dimension.loops.items())
+
+
+def _in_blocks(shifts: Shifts, sizes: Sequence[int]) -> Fusion | None:
+    """Whole blocks, of as many sweeps as the cache has room for. sizes: of all arrays, in bytes."""
+    phased, extent = shifts.phased, shifts.dimension.extent
     height = max(1, math.ceil(BLOCK_BYTES * extent / max(sizes)), extent * len(phased.phases) // MOST_STEPS)
-    room = ROOM_BYTES * extent // total - max(shifts.of_phases)  # coordinates
+    room = ROOM_BYTES * extent // sum(sizes) - max(shifts.of_phases)  # coordinates
     most = min(phased.sweeps, room // (height * max(1, -(-shifts.apart // height))))
     if shifts.ring:  # what is left out at one end is as much as what is done there
         most //= 2
@@ -178,6 +232,29 @@ def fusion_of(phased: PhasedNest, forms: Sequence[InnerForm]) -> Fusion | None:
             return fusion
         most //= 2
     return None
+
+
+def _in_strips(along: Shifts, across: Shifts, total: int) -> Fusion | None:
+    """Blocks of one coordinate in strips, of as many sweeps as bring the fewest bytes into the cache. total: of all arrays, in
+    bytes."""
+    phased = along.phased
+    room = ROOM_BYTES * along.dimension.extent * across.dimension.extent // total  # coordinates of both dimensions
+    skew = max(1, along.apart)
+    best: tuple[float, int, int] | None = None
+    for sweeps in range(2, min(phased.sweeps, MOST_STRIP_SWEEPS) + 1):
+        halo = max(across.of_phases) + across.apart * (sweeps - 1)
+        width = room // (max(along.of_phases) + skew * (sweeps - 1) + 1) - halo
+        if width >= max(SHORTEST_STRIP, halo):
+            share = (width + halo) / width / sweeps  # of what is brought otherwise
+            best = min(best or (math.inf, 0, 0), (share, sweeps, width))
+    if best is None:
+        return None
+    _, sweeps, width = best
+    fusion = along.fused(1, -(-phased.sweeps // -(-phased.sweeps // sweeps)))
+    assert fusion is not None
+    strips = Strips(across.dimension, width, across.of_phases, across.apart)
+    steps = fusion.blocks * strips.count(fusion.sweeps) * fusion.sweeps * len(phased.phases)
+    return replace(fusion, strips=strips) if steps <= MOST_STEPS else None
 
 
 def _goes_forward(phased: PhasedNest, dimension: Dimension, is_ring: bool) -> bool:
