@@ -24,7 +24,7 @@ from lapwing.tiling.phased import fusion
 ROUNDS, QUICK_ROUNDS = 7, 2
 SIZES: dict[str, tuple[dict[str, int], ...]] = {  # in a second-level cache, in the last one, in memory
     "jacobi_2d": ({"n": 300, "tsteps": 20}, {"n": 1000, "tsteps": 20}, {"n": 3000, "tsteps": 10}),
-    "heat_3d": ({"n": 48, "tsteps": 20}, {"n": 100, "tsteps": 10}, {"n": 200, "tsteps": 6}),
+    "heat_3d": ({"n": 48, "tsteps": 20}, {"n": 100, "tsteps": 10}, {"n": 200, "tsteps": 12}),
     "fdtd_2d": ({"n": 250, "tmax": 20}, {"n": 800, "tmax": 20}, {"n": 2500, "tmax": 10}),
     "game_of_life": ({"n": 300, "steps": 20}, {"n": 1000, "steps": 20}, {"n": 3000, "steps": 10}),
     "wave_1d": ({"n": 50_000, "Nt": 20}, {"n": 400_000, "Nt": 20}, {"n": 4_000_000, "Nt": 20}),
