@@ -33,10 +33,8 @@ from lapwing.tiling.phased.distribution import Dimension, Distribution, dimensio
 CACHED_BYTES = 2 << 20  # a second-level cache: so many bytes of arrays stay in it from one phase to the next
 ROOM_BYTES = 1 << 20  # of it for blocks of phases and sweeps that are fused
 BLOCK_BYTES = 1 << 15  # of the largest array: what a step costs besides is not felt then
-SHORTEST_STRIP, MOST_STRIP_SWEEPS = (
-    8,
-    16,
-)  # rows; what is brought into the cache for the ends of strips is brought twice
+SHORTEST_STRIP = 8  # coordinates: what lies around a strip is brought into the cache twice
+MOST_STRIP_SWEEPS = 16
 MOST_STEPS = 100_000  # of a sweep: each has its place in a table
 
 _Lags = dict[tuple[int, int], int]
@@ -203,13 +201,14 @@ def fusion_of(phased: PhasedNest, forms: Sequence[InnerForm]) -> Fusion | None:
         return None
     if any(not raises_alike(bound.body) for bound in phased.phases):
         return None
-    first, second = [*itertools.islice((x for x in shifts_of(phased) if not _cuts_rows(x)), 2), None, None][:2]
-    if first is None:
+    allowed = [shifts for shifts in shifts_of(phased) if not _cuts_rows(shifts)]
+    if not allowed:
         return None
-    fusion = _in_blocks(first, sizes)
-    if second is None or first.ring or second.ring or (fusion is not None and fusion.sweeps > 1):
+    along, *others = allowed
+    fusion = _in_blocks(along, sizes)
+    if not others or along.ring or others[0].ring or (fusion is not None and fusion.sweeps > 1):
         return fusion
-    return _in_strips(first, second, total) or fusion
+    return _in_strips(along, others[0], total) or fusion
 
 
 def _cuts_rows(shifts: Shifts) -> bool:
