@@ -569,8 +569,7 @@ def test_tables_are_read_as_they_were() -> None:
 
 
 def test_the_tables_know_all_of_a_program() -> None:
-    """A new field of lw_program has to be exported as well; what is out of core is refused, and neither sweeps nor
-    phases are done together."""
+    """A new field of lw_program has to be exported as well; what is out of core is refused."""
     known = (
         "phases sweeps steps batch apart phase step_boxes incoming outgoing "
         "incoming_channels outgoing_channels messages parts pass_sweeps pass_skew opening_sweeps pass_places places "

@@ -25,6 +25,7 @@ from lapwing.export.driver.partial_evaluation.specialisation import specialise
 from lapwing.export.driver.program import export_driver
 from lapwing.export.driver.residency import Move, Residency
 from lapwing.planner.plan import ENGINES
+from lapwing.tiling.phased import fusion
 
 needs_simgrid = pytest.mark.skipif(not SIMGRID.is_here, reason=SIMGRID.reason)
 
@@ -80,6 +81,19 @@ def ssor(u, f, omega, rounds):
                 u[i, j] = u[i, j] + omega * (
                     0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1]) - u[i, j] - f[i, j]
                 )
+
+
+@lw.nest
+def there_and_back(u, v, steps):
+    """Arrays that are larger than the cache, say: blocks of several sweeps are done together on one rank."""
+    n, m = u.shape
+    for t in range(steps):
+        for i in range(1, n - 1):
+            for j in range(1, m - 1):
+                v[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
+        for i in range(1, n - 1):
+            for j in range(1, m - 1):
+                u[i, j] = 0.25 * (v[i - 1, j] + v[i + 1, j] + v[i, j - 1] + v[i, j + 1])
 
 
 @lw.nest
@@ -176,6 +190,7 @@ CASES = {
     "fdtd": Case(fdtd, lambda: dict(ex=random(14, 17), ey=random(14, 17), hz=random(14, 17), steps=7)),
     "ssor": Case(ssor, lambda: dict(u=random(14, 17), f=random(14, 17), omega=1.3, rounds=4)),
     "levels": Case(levels, lambda: dict(u=random(3, 13, 16), steps=5)),
+    "there and back": Case(there_and_back, lambda: dict(u=random(14, 17), v=random(14, 17), steps=7)),
     "nine points": Case(
         nine_points, lambda: dict(u=random(13, 16), w=random(13, 16, dtype="float32"), rounds=3, count=4)
     ),
@@ -230,6 +245,23 @@ def test_programs_have_the_bits_of_plain_python(
         assert done.returncode == 0, done.stderr
         assert re.search(rf"^{case.nest.name}: {engine} on {ranks} ranks?, \S+ seconds$", done.stdout, re.M)
         check(case, folder, done.stdout)
+
+
+@pytest.mark.mpi
+def test_a_program_on_one_rank_fuses_its_sweeps(
+    tmp_path: Path, driver_objects: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for size, value in (("CACHED_BYTES", 0), ("BLOCK_BYTES", 64), ("ROOM_BYTES", 2048)):
+        monkeypatch.setattr(fusion, size, value)
+    case, folder = CASES["there and back"], tmp_path / "program"
+    (call,) = operations(case, 1, CallNest)
+    assert call.call.plan.fusion.sweeps == 2
+    exported(case, folder, 1)
+    with_objects(folder, driver_objects)
+    make(folder, little_optimised(folder))
+    done = mpiexec(folder, 1, case.nest.name)
+    assert done.returncode == 0, done.stderr
+    check(case, folder, done.stdout)
 
 
 @pytest.mark.mpi

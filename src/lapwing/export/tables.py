@@ -41,7 +41,7 @@ def program_bytes(bound: BoundNest, plan: Plan, report: Callable[[float], None] 
     faces = plan.faces(bound)
     parts: list[bytes] = []
     for rank in range(plan.ranks):
-        program = rank_program(faces, rank, plan.ranks)
+        program = rank_program(faces, rank, plan.ranks, fusion=plan.fusion)
         if rank == 0:
             parts.append(b"".join(_common(bound, plan, program)))
         parts.append(b"".join(_of_rank(bound, faces, program, rank)))
@@ -78,11 +78,13 @@ def _of_rank(bound: BoundNest, faces: Faces, program: RankProgram, rank: int) ->
 
 
 def rank_tables(c: native.Program) -> Iterator[bytes]:
-    """The sweeps that are joined, the steps, channels, messages and parts of a rank."""
+    """The sweeps that are joined and share a pass, the steps and their order, channels, messages and parts of a rank."""
     messages = sum(side[k].messages for side, count in _channels(c) for k in range(count))
     parts = sum(c.messages[k].parts for k in range(messages))
-    yield list_of([c.joined_sweeps, c.last_joined, c.closing_sweeps])
+    yield list_of([c.joined_sweeps, c.last_joined, c.closing_sweeps, c.pass_sweeps])
     yield table_of(_rows([c.step_boxes[k] for k in range(c.steps)], native.Box))
+    places = np.ctypeslib.as_array(c.places, (c.pass_places, 2)) if c.pass_places else np.zeros((0, 2), np.int64)
+    yield table_of(places)
     yield table_of(_rows([c.step_moves[k] for k in range(c.steps if c.step_moves else 0)], native.Box))
     for side, count in _channels(c):
         yield table_of(_rows([side[k] for k in range(count)], native.Channel))

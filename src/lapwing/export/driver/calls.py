@@ -47,7 +47,7 @@ class NestCall:
         return self.plan.faces(self.in_plan)
 
     def tables(self, rank: int) -> RankProgram:
-        return rank_program(self._faces, rank, self.plan.ranks)
+        return rank_program(self._faces, rank, self.plan.ranks, fusion=self.plan.fusion)
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ class PhasesCall:
         return self.plan.distribution.phased.phases
 
     def tables(self, rank: int) -> RankProgram:
-        return phased_program(self.plan.faces, rank)
+        return phased_program(self.plan.faces, rank, self.plan.fusion)
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -120,7 +120,7 @@ class Tables {
 public:
     Tables() = default;
     explicit Tables(Part &part)
-        : joined_(part.list()), steps_(part.rows<lw_box>()), moves_(part.rows<lw_box>()),
+        : joined_(part.list()), steps_(part.rows<lw_box>()), places_(part.table(2)), moves_(part.rows<lw_box>()),
           incoming_(part.rows<lw_channel>()), outgoing_(part.rows<lw_channel>()), messages_(part.rows<lw_message>()),
           parts_(part.rows<lw_part>()) {}
 
@@ -140,11 +140,11 @@ public:
                 .outgoing_channels = outgoing_.data(),
                 .messages = messages_.data(),
                 .parts = parts_.data(),
-                .pass_sweeps = 1,
+                .pass_sweeps = joined_.at(3),
                 .pass_skew = 0,
                 .opening_sweeps = 0,
-                .pass_places = 0,
-                .places = nullptr,
+                .pass_places = static_cast<std::int64_t>(places_.size() / 2),
+                .places = places_.data(),
                 .joined_sweeps = joined_.at(0),
                 .last_joined = joined_.at(1),
                 .closing_sweeps = joined_.at(2),
@@ -152,8 +152,10 @@ public:
     }
 
 private:
-    Numbers joined_; // joined_sweeps, last_joined and closing_sweeps of lw_program
-    std::vector<lw_box> steps_, moves_;
+    Numbers joined_; // joined_sweeps, last_joined, closing_sweeps and pass_sweeps of lw_program
+    std::vector<lw_box> steps_;
+    Numbers places_;
+    std::vector<lw_box> moves_;
     std::vector<lw_channel> incoming_, outgoing_;
     std::vector<lw_message> messages_;
     std::vector<lw_part> parts_;

@@ -121,7 +121,7 @@ class Program(ctypes.Structure):
         ("messages", ctypes.POINTER(Message)),
         ("parts", ctypes.POINTER(Part)),
         *((name, ctypes.c_int64) for name in ("pass_sweeps", "pass_skew", "opening_sweeps", "pass_places")),
-        ("places", ctypes.POINTER(ctypes.c_int32)),
+        ("places", ctypes.POINTER(ctypes.c_int64)),
         *((name, ctypes.c_int64) for name in ("joined_sweeps", "last_joined", "closing_sweeps")),
         ("step_moves", ctypes.POINTER(Box)),
     ]

@@ -136,7 +136,7 @@ typedef struct lw_program {
     const lw_part *parts;
     int64_t pass_sweeps, pass_skew, opening_sweeps;
     int64_t pass_places;
-    const int32_t *places; /* two numbers each */
+    const int64_t *places; /* two numbers each */
     int64_t joined_sweeps, last_joined, closing_sweeps;
     const lw_box *step_moves; /* a step; null where no ends move */
 } lw_program;
