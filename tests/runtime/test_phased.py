@@ -207,6 +207,16 @@ def walls(u, steps):
 
 
 @lw.nest
+def rotating(u, v, w, steps):
+    for t in range(steps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                w[i, j] = 2.0 * v[i, j] - u[i, j] + 0.1 * (v[i - 1, j] + v[i + 1, j] + v[i, j - 1] + v[i, j + 1])
+        u, v, w = v, w, u
+    return v
+
+
+@lw.nest
 def frame(u, v, steps):
     n, m = u.shape
     for t in range(steps):
@@ -290,6 +300,18 @@ def elements_that_several_phases_write() -> None:
                 assert all(np.array_equal(found[n], expected[n]) for n in found), (names, grid)
             grids += 1
     assert grids > 3
+
+
+@scenario
+def arrays_that_rotate() -> None:
+    """Three iterations are one sweep; one or two are left over."""
+    for steps in range(6):
+        mine = [np.random.default_rng(k).random((9, 8)) for k in range(3)]
+        plain = [values.copy() for values in mine]
+        engine = ENGINES[steps % len(ENGINES)]
+        returned, expected = rotating.using(engine=engine)(*mine, steps), rotating.python(*plain, steps)
+        assert all(one.tobytes() == other.tobytes() for one, other in zip(mine, plain, strict=True)), steps
+        assert [one is returned for one in mine] == [other is expected for other in plain], steps
 
 
 @scenario
