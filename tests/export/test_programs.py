@@ -97,6 +97,17 @@ def there_and_back(u, v, steps):
 
 
 @lw.nest
+def rotating(u, v, w, steps):
+    """Three iterations are one sweep, and two are left over."""
+    for t in range(steps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                w[i, j] = 2.0 * v[i, j] - u[i, j] + 0.1 * (v[i - 1, j] + v[i + 1, j] + v[i, j - 1] + v[i, j + 1])
+        u, v, w = v, w, u
+    return v[2, 3]
+
+
+@lw.nest
 def levels(u, steps):
     """Time levels by t % 3, views with a fixed index, and one along a column."""
     last = u.shape[1] - 1
@@ -191,6 +202,7 @@ CASES = {
     "ssor": Case(ssor, lambda: dict(u=random(14, 17), f=random(14, 17), omega=1.3, rounds=4)),
     "levels": Case(levels, lambda: dict(u=random(3, 13, 16), steps=5)),
     "there and back": Case(there_and_back, lambda: dict(u=random(14, 17), v=random(14, 17), steps=7)),
+    "rotating": Case(rotating, lambda: dict(u=random(9, 8), v=random(9, 8), w=random(9, 8), steps=8)),
     "nine points": Case(
         nine_points, lambda: dict(u=random(13, 16), w=random(13, 16, dtype="float32"), rounds=3, count=4)
     ),
