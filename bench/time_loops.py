@@ -64,7 +64,6 @@ def measure(name: str, size: dict[str, int], rounds: int, quick: bool) -> dict[s
     never = 1 << 62
     usual, fusion.CACHED_BYTES = fusion.CACHED_BYTES, never
     assert all(np.array_equal(v, expected[n]) for n, v in program.called(contenders["not fused"]).items())
-    settle(program, quick)
     fusion.CACHED_BYTES = usual
     if has_numba():
         contenders["numba"] = jitted(program.nest.python)

@@ -70,13 +70,14 @@ class SweepsCall:
                 found |= {n: of_phase[n] for n in bound.nest.returns}
         return (True, *arrays, *found.values())
 
-    def fuses(self, arguments: Mapping[str, Any], over: range, wishes: PlannedNest) -> bool:
-        """Whether phases are fused on one rank, so that running them in their own order takes longer."""
+    def fused_runs(self, arguments: Mapping[str, Any], over: range, wishes: PlannedNest) -> list[PhasedPlan] | None:
+        """The plans for this process alone where phases are fused, so that running them in their own order takes longer; else
+        None."""
         sizes = [values.nbytes for values in arguments.values() if isinstance(values, np.ndarray)]
         if sum(sizes) <= fusion.CACHED_BYTES or not self._fit(arguments):
-            return False
+            return None
         plans = self.runs(arguments, over, None, wishes)
-        return plans is not None and any(plan.fusion is not None for plan in plans)
+        return plans if plans is not None and any(plan.fusion is not None for plan in plans) else None
 
     def _fit(self, arguments: Mapping[str, Any]) -> bool:
         """Whether arrays are as what was made of statements on whole ones wants them."""
@@ -165,16 +166,17 @@ class SweepsCall:
 
         def call(*values: Any) -> tuple[Any, ...]:
             arguments, over = self.arguments(values), values[-1]
-            if self.sweeps.is_rewritten and not self.fuses(arguments, over, wishes):
-                return self.not_done(arguments)
-            plans = self.runs(arguments, over, None, wishes)
+            if self.sweeps.is_rewritten:
+                plans = self.fused_runs(arguments, over, wishes)
+            else:
+                plans = self.runs(arguments, over, None, wishes)
             if plans is None:
                 return self.not_done(arguments)
             given = {**arguments, **{name: np.empty_like(arguments[name]) for name in self.sweeps.copies}}
             return self.done(arguments, over, plans, [self._run_alone(plan, given, watched) for plan in plans])
 
         def fuses(*values: Any) -> bool:
-            return self.fuses(self.arguments(values), values[-1], wishes)
+            return self.fused_runs(self.arguments(values), values[-1], wishes) is not None
 
         call.fuses = fuses  # type: ignore[attr-defined]
         return call

@@ -114,7 +114,7 @@ def _fuse(program: RankProgram, fusion: Fusion | None) -> None:
     if fusion is None:
         return
     firsts = [program.c.phase[k].first_step for k in range(program.c.phases)]
-    places = np.array([(sweep, firsts[phase] + block) for sweep, phase, block in fusion.order()], np.int64)
+    places = np.array([(sweep, firsts[phase] + step) for sweep, phase, step in fusion.order()], np.int64)
     program.keep.append(places)
     program.c.pass_sweeps, program.c.pass_places = fusion.sweeps, len(places)
     program.c.places = places.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))

@@ -299,13 +299,8 @@ def reach(phased: PhasedNest, dimension: Dimension, phase: int, names: Sequence[
     if phase not in dimension.loops:
         touched = any(access.array in names for access in phased.phases[phase].accesses)
         return None if touched else Reach()
-    return reach_of(phased, dimension, phase, [a for a in phased.phases[phase].accesses if a.array in names])
-
-
-def reach_of(phased: PhasedNest, dimension: Dimension, phase: int, accesses: Sequence[ir.Access]) -> Reach | None:
-    """The same of some accesses of a phase; where it has no loop along the dimension, from where its home is."""
     found, around = list[int](), False
-    for access in accesses:
+    for access in (access for access in phased.phases[phase].accesses if access.array in names):
         for touch in touches(phased, dimension, phase, access):
             if touch is None:
                 return None
@@ -327,7 +322,8 @@ class Touch:
 
 
 def touches(phased: PhasedNest, dimension: Dimension, phase: int, access: ir.Access) -> Iterator[Touch | None]:
-    """What an access of a phase touches along a dimension, piece by piece; None where that is anywhere."""
+    """What an access of a phase touches along a dimension, piece by piece, from where its home is where it has no loop along it;
+    None where that is anywhere."""
     bound = phased.phases[phase]
     if access.array not in dimension.axes:
         yield None
