@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from there_and_back import back, there
 
 import lapwing as lw
 from lapwing.loopnest.array_shape import ArrayShape
@@ -16,22 +17,6 @@ from lapwing.tiling.phased.fusion import Fusion, Shifts, shifts_of
 N = 34
 SQUARE = ArrayShape("float64", (N, N))
 CUBE = ArrayShape("float64", (N, 40, N))
-
-
-@lw.nest
-def there(u, v, sweeps):
-    for t in range(sweeps):
-        for i in range(1, u.shape[0] - 1):
-            for j in range(1, u.shape[1] - 1):
-                v[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
-
-
-@lw.nest
-def back(u, v, sweeps):
-    for t in range(sweeps):
-        for i in range(1, u.shape[0] - 1):
-            for j in range(1, u.shape[1] - 1):
-                u[i, j] = 0.25 * (v[i - 1, j] + v[i + 1, j] + v[i, j - 1] + v[i, j + 1])
 
 
 @lw.nest
