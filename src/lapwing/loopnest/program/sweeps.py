@@ -134,7 +134,7 @@ def sweeps_of(
         return None
     iterations = fresh_name("iterations", {*around.locals, *used})
     over = None if not exchanged else ast.Name(iterations, ast.Load())
-    sources = {copied: _copied(value) for copied, value in elements.copies.items()}
+    sources = elements.copied
     inputs: dict[str, ast.expr] = {}
     phases: list[FunctionSource] = []
     for order in orders or ((),):
@@ -164,16 +164,6 @@ def sweeps_of(
         alike=tuple(alike if not is_rewritten else [*alike, *pairwise(exchanged)]),
         edges=frozenset(elements.edges),
     )
-
-
-def _copied(value: ast.expr) -> str:
-    """The array that ``u.copy()`` or ``np.copy(u)`` copies."""
-    match value:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="copy"), args=[]):
-            return name
-        case ast.Call(args=[ast.Name(id=name)]):
-            return name
-    raise AssertionError
 
 
 def runs_of(

@@ -26,12 +26,14 @@ from lapwing.syntax_places import placed
 
 @dataclass
 class ElementLoops:
-    """A loop with loops in the place of such statements. copies: by name, what makes the memory for arrays that it made; alike:
-    pairs of arrays that are to have one shape and dtype; edges: those of which slices are taken at fixed indices, which raises
-    whether a slice has elements or not. stands_for: by identity, the statement of the body before in whose place one stands."""
+    """A loop with loops in the place of such statements. copies: by name, what makes the memory for arrays that it made; copied:
+    the arrays that those are copies of; alike: pairs of arrays that are to have one shape and dtype; edges: those of which
+    slices are taken at fixed indices, which raises whether a slice has elements or not. stands_for: by identity, the statement
+    of the body before in whose place one stands."""
 
     loop: ast.For | ast.While
     copies: dict[str, ast.expr] = field(default_factory=dict)
+    copied: dict[str, str] = field(default_factory=dict)
     alike: list[tuple[str, str]] = field(default_factory=list)
     edges: set[str] = field(default_factory=set)
     stands_for: dict[int, ast.stmt] = field(default_factory=dict)
@@ -94,8 +96,10 @@ class _Writing:
                 count = self.axes.get(name, self.axes.get(of))
                 if count is None or name == of:
                     raise NotRewrittenError
-                if (source := self.found.copies.setdefault(name, value)) is not value:
-                    self.found.alike.append((of, self._copied(source) or of))
+                if name in self.found.copies:
+                    self.found.alike.append((of, self.found.copied[name]))
+                else:
+                    self.found.copies[name], self.found.copied[name] = value, of
                 whole = [ast.Slice()] * count
                 return self._loops(statement, name, whole, self._element(of, whole))
             case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name)) as target], value=value):
