@@ -13,12 +13,13 @@ from typing import Any
 
 from lapwing.calibrate import remembered
 from lapwing.calibrate.tile import Probe, kernel_key, padding_seconds, probe_forms
+from lapwing.codegen.tile import forms_of
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.planner.rates import Shape
 from lapwing.runtime.arrays.storage import crowded_arrays
 from lapwing.runtime.binding import native
-from lapwing.tiling.inner import InnerForm, legal_forms, sweeps_to_join
+from lapwing.tiling.inner import InnerForm, sweeps_to_join
 
 Seconds = Mapping[InnerForm, float]  # per point
 
@@ -53,7 +54,7 @@ class FormProber:
 
     @cached_property
     def forms(self) -> tuple[InnerForm, ...]:
-        forms = legal_forms(self.bound, self.dependences)
+        forms = forms_of(self.bound, self.dependences)
         return (*forms, *(replace(form, in_place=True) for form in forms if self._crowded and form.pads))
 
     @cached_property
@@ -142,7 +143,7 @@ class FormProber:
 
 def _name(form: InnerForm) -> tuple[Any, ...]:
     """What a form is known by where it is remembered."""
-    return form.order, form.lanes, form.coalesced, form.in_place
+    return form.order, form.lanes, form.coalesced, form.in_place, form.scanned
 
 
 def _alike(one: Shape, other: Shape) -> bool:

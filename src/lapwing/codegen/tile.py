@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from lapwing.codegen.lanes.coalesced import CoalescedTileWriter
 from lapwing.codegen.lanes.narrow import NarrowTileWriter
 from lapwing.codegen.lanes.transposed import TransposedTileWriter
-from lapwing.codegen.rows.tile_loops import TileWriter
+from lapwing.codegen.rows.tile_loops import TileWriter, is_scanned
 from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.dependences import Dependence
 from lapwing.tiling.faces import Face
-from lapwing.tiling.inner import InnerForm
+from lapwing.tiling.inner import InnerForm, legal_forms
 
 
 def tile_source(bound: BoundNest, faces: Sequence[Face], form: InnerForm, stores_all: bool = False) -> str:
@@ -25,6 +26,13 @@ def tile_source(bound: BoundNest, faces: Sequence[Face], form: InnerForm, stores
     wide = TransposedTileWriter(bound, faces, form)
     narrow = NarrowTileWriter.of(wide, faces, form)
     return wide.source() if narrow is None else narrow.source()
+
+
+def forms_of(bound: BoundNest, dependences: Sequence[Dependence]) -> tuple[InnerForm, ...]:
+    """The inner forms that are legal, and that there is code for. bound, dependences: in the coordinates that are cut into
+    tiles."""
+    forms = legal_forms(bound, dependences)
+    return tuple(form for form in forms if not form.scanned or is_scanned(bound, form))
 
 
 def reason_against_vectors(bound: BoundNest, form: InnerForm) -> str | None:

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lapwing.codegen.tile import forms_of
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.tiling.chains import chain_cycles, shortened
 from lapwing.tiling.faces import shifts_of
-from lapwing.tiling.inner import FEW_LANES, InnerForm, legal_forms, sweeps_to_join, usual_lanes
+from lapwing.tiling.inner import FEW_LANES, InnerForm, sweeps_to_join, usual_lanes
 from lapwing.tiling.partition import Partition
 from lapwing.tiling.transposed import planes_of, reason_against
 
@@ -70,7 +71,7 @@ def choice_by_rule(
     bound, dependences: in the coordinates that are cut into tiles. is_alone: whether one rank does all of the nest. block: how
     much of each loop a rank does. joined: how many sweeps are done at once with a form; each by itself where this is not given.
     """
-    forms = legal_forms(bound, dependences)
+    forms = forms_of(bound, dependences)
     rivals = len(forms) - 1
     innermost = forms[-1].order[-1]  # that of another order, if there is one: arrays are contiguous along it
     loop = bound.nest.space_loops[innermost]
@@ -82,9 +83,12 @@ def choice_by_rule(
     cycles = chain_cycles(shortened(bound.body, name, loop.step), name, loop.step)
     lanes = usual_lanes(bound)
     wanted = lanes if cycles > LANES_CYCLES else 1
-    form = next((form for form in of_order if form.lanes == wanted), plain)
+    form = next((form for form in of_order if form.lanes == wanted and not form.scanned), plain)
     rule = f"along {name} each point waits about {cycles} cycle{'s' if cycles != 1 else ''} for the one before it"
     sides = block[-2:] if block else [high - low for low, high in bound.domain.box[-2:]]
+    scanned = next((form for form in of_order if form.scanned), None)
+    if scanned is not None and sides[-1] >= SHORTEST_SIDE:
+        return InnerChoice(scanned, f"what {name} waits for are integers, whose recurrence is a scan", rivals)
     for transposed in of_order if is_alone and min(sides) >= SHORTEST_SIDE else ():
         if transposed.transposed and _stores_little(bound, transposed):
             return InnerChoice(transposed, "nobody reads what it writes but the iterations next to it", rivals)

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lapwing.codegen.tile import reason_against_vectors
+from lapwing.codegen.tile import forms_of, reason_against_vectors
 from lapwing.loopnest.binding import powers
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.promotion import PARTS
 from lapwing.loopnest.dependences import Dependence
-from lapwing.tiling.inner import legal_forms
 from lapwing.tiling.transposed import reason_against
 
 
@@ -25,7 +24,7 @@ def notes_of_lanes(bound: BoundNest, dependences: Sequence[Dependence]) -> tuple
 
     bound, dependences: in the coordinates that are cut into tiles.
     """
-    forms = legal_forms(bound, dependences)
+    forms = forms_of(bound, dependences)
     if not any(form.lanes > 1 for form in forms):
         return ()
     transposed = [form for form in forms if form.transposed]

@@ -47,6 +47,15 @@ def shortened(body: t.TypedBody, loop: str, step: int) -> t.TypedBody:
     return replace(body, statements=tuple(statements))
 
 
+def waits_for_integers(body: t.TypedBody, loop: str, step: int) -> bool:
+    """Whether what iterations of a loop read that earlier ones wrote are integers of the one before, of four bytes or eight."""
+    targets = [s.target for s in body.simple if isinstance(s, t.TypedStore)]
+    loads = (load for s in body.simple for load in t.loads(s))
+    behind = ((load, distance_behind(load, target, loop) * step) for load in loads for target in targets)
+    carried = [(load, distance) for load, distance in behind if distance > 0]
+    return bool(carried) and all(load.dtype in ("int32", "int64") and distance == 1 for load, distance in carried)
+
+
 class _Chain:
     """How many cycles after the point before it a value is there, statement by statement."""
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence, Vector, inside_sweep
+from lapwing.tiling.chains import waits_for_integers
 from lapwing.tiling.transposed import TRANSPOSED_LANES, planes_of
 
 # Rows in flight. More hide more latency, but each touches a cache line of its own in every plane it reads. Beyond about
@@ -35,7 +36,8 @@ class InnerForm:
     in which it lies side by side (``tiling.transposed``); ``sweeps``: how many in a row then share what is copied, where one rank
     does all of the nest. ``coalesced``: whether the rows of a lane in all planes of the third loop from the inside are one.
     ``in_place``: whether one rank works on arrays where they lie although their rows are crowded (``runtime.arrays.storage``);
-    else it copies those into padded memory first."""
+    else it copies those into padded memory first. ``scanned``: whether what joins iterations of the innermost loop are
+    recurrences of integers, computed as scans (``codegen.body.scans``)."""
 
     order: tuple[int, ...]
     lanes: int
@@ -44,6 +46,7 @@ class InnerForm:
     sweeps: int = 1
     coalesced: bool = False
     in_place: bool = False
+    scanned: bool = False
 
     @property
     def pads(self) -> bool:
@@ -52,7 +55,13 @@ class InnerForm:
 
     def describe(self, loops: Sequence[str]) -> str:
         """In words; ``loops`` are the names of the space loops."""
-        name = "plain" if self.lanes == 1 else f"lanes of {self.lanes}{', transposed' if self.transposed else ''}"
+        name = (
+            "scan"
+            if self.scanned
+            else "plain"
+            if self.lanes == 1
+            else f"lanes of {self.lanes}{', transposed' if self.transposed else ''}"
+        )
         if self.coalesced:
             name += f", {loops[self.order[-3]]} coalesced"
         if self.in_place:
@@ -74,6 +83,8 @@ def legal_forms(bound: BoundNest, dependences: Sequence[Dependence]) -> tuple[In
         for lanes in (1, FEW_LANES, MOST_LANES) if takes_lanes else (1,):
             if is_legal(order, lanes, vectors):
                 found.append(InnerForm(order, lanes, independent=lanes > 1 or not chained))
+        if chained and is_legal(order, 1, vectors) and _may_be_scanned(bound, order[-1]):
+            found.append(InnerForm(order, 1, independent=False, scanned=True))
         if takes_lanes and is_legal(order, TRANSPOSED_LANES, vectors):
             for coalesced in (False, True) if _may_coalesce(order, vectors) else (False,):
                 planes = planes_of(bound, order, coalesced)
@@ -114,6 +125,16 @@ def _may_coalesce(order: Sequence[int], vectors: Sequence[Vector]) -> bool:
     return len(order) > 2 and all(
         vector[order[-2]] >= 0 for vector in vectors if not any(vector[k] for k in order[:-3])
     )
+
+
+def _may_be_scanned(bound: BoundNest, innermost: int) -> bool:
+    """Whether iterations of a loop wait for integers of the one before them alone, whose place in the domain is one before
+    theirs."""
+    loop = bound.nest.space_loops[innermost]
+    skew, place = bound.skew, bound.nest.sweep_depth + innermost
+    if skew is not None and any(row[place] != (k == place) for k, row in enumerate(skew.inverse)):
+        return False
+    return waits_for_integers(bound.body, loop.name, loop.step)
 
 
 def _is_independent(order: Sequence[int], vectors: Sequence[Vector]) -> bool:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from lapwing.codegen.body.expression import strip_arguments, strip_function
+from lapwing.codegen.body.expression import is_scan, scan_of, strip_arguments, strip_function
 from lapwing.loopnest.binding import typed as t
 from lapwing.tiling.invariants import is_invariant
 
@@ -322,12 +322,17 @@ class _Distribution:
             arguments = [_moved(arguments[0], -at)]
         others = node.operands[len(taken) :]
         operation = replace(node, operands=(*arguments, *others), trap=None)
+        wanted = [at]
+        if is_scan(operation):
+            operation, at = scan_of(operation)
+            wanted = [0, at]  # the one before the first iteration's comes first
         call = self._call(operation, at, max(*turns, where_turn), where)
-        if at not in call.results:
-            name = _short_name(node)
-            count = sum(len(call.results) for call in self.calls) + 1
-            call.results[at] = t.Local(node.dtype, f"{name} {count}", self.number)
-            self._turns[call.results[at]] = call.turn
+        for each in wanted:
+            if each not in call.results:
+                name = _short_name(operation)
+                count = sum(len(call.results) for call in self.calls) + 1
+                call.results[each] = t.Local(node.dtype, f"{name} {count}", self.number)
+                self._turns[call.results[each]] = call.turn
         if node.trap is not None:
             return replace(node, operator="checked", operands=(call.results[at], *taken, *others))
         result: t.Typed = call.results[at]
@@ -367,6 +372,8 @@ _HELD = "held"
 
 
 def _short_name(node: t.Operation) -> str:
+    if is_scan(node):
+        return "scan"
     return node.operator.removeprefix("math.").removeprefix("numpy.").replace("**", "power")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -286,8 +287,12 @@ _COMPLEX = {
 
 
 def strip_function(node: t.Operation) -> str | None:
-    """The function of strips.h that computes an operation for many arguments at once, where there is one."""
+    """The function of strips.h, or of scans.h, that computes an operation for many arguments at once, where there is one."""
     suffix, (kind, _, name) = SUFFIXES[node.dtype], node.operator.rpartition(".")
+    if is_scan(node):
+        return f"lw_strip_scan_{node.operator.removeprefix(_BEFORE).split()[1]}_{suffix}"
+    if node.operator == "later":
+        return f"lw_strip_later_{suffix}"
     if powers.is_power(node):
         return f"lw_strip_{_quick_power(node) or 'pow'}_{suffix}"
     if kind == "math" and name not in _IN_PLACE:
@@ -298,15 +303,58 @@ def strip_function(node: t.Operation) -> str | None:
 
 
 def strip_arguments(node: t.Operation) -> tuple[t.Typed, ...]:
-    """The operands that its function of strips.h takes."""
+    """The operands that its function takes for every argument."""
+    if is_scan(node):
+        return node.operands[: 2 + len(_strips_of_scan(node))]
     return node.operands[:1] if powers.is_power(node) and _quick_power(node) else node.operands
 
 
-def strip_call(node: t.Operation, arguments: Sequence[str], result: str, count: str) -> str:
-    """The call of its function of strips.h, with the C names of arrays."""
-    is_loop = t.is_numpy_loop(node)
-    first = [f"&{loop_variable(node.operator.removeprefix('numpy.'), node.dtype)}"] if is_loop else []
+def strip_call(node: t.Operation, arguments: Sequence[str], scalars: Sequence[str], result: str, count: str) -> str:
+    """The call of its function, with the C names of arrays. scalars: C texts of its other operands."""
+    first: list[str] = []
+    if t.is_numpy_loop(node):
+        first = [f"&{loop_variable(node.operator.removeprefix('numpy.'), node.dtype)}"]
+    elif is_scan(node) and scalars:
+        before, term, *others = arguments
+        given = dict(zip(_strips_of_scan(node), others, strict=True))
+        added, further, ahead, *small = scalars
+        fits = " && ".join(f"lw_is_added_{SUFFIXES[node.dtype]}({each})" for each in small) or "true"
+        strips = {name: given.get(name, "NULL") for name in SCANNED}
+        arguments = [
+            before,
+            ahead,
+            term,
+            added,
+            strips["added"],
+            further,
+            strips["further"],
+            strips["resets"],
+            strips["besides"],
+        ]
+        first = [fits]
     return f"{strip_function(node)}({', '.join([*first, *arguments, result, count])});"
+
+
+# Recurrences of integers, x = op(x before + added, term) + further (``codegen.body.scans``): operators are "scan", how terms are
+# joined, and what differs between iterations. Operands are the element before the first iteration, the terms, what differs,
+# what of all that is added does not, what is added before the first iteration, and scalars that have to be small. With "before"
+# in front of the operator it is what x was before.
+SCANNED = ("added", "further", "resets", "besides")
+_BEFORE = "before "
+
+
+def is_scan(node: t.Operation) -> bool:
+    return node.operator.removeprefix(_BEFORE).startswith("scan ")
+
+
+def scan_of(node: t.Operation) -> tuple[t.Operation, int]:
+    """A scan, and which of its results is wanted of an iteration: that of the one before it comes first."""
+    is_before = node.operator.startswith(_BEFORE)
+    return replace(node, operator=node.operator.removeprefix(_BEFORE)), 0 if is_before else 1
+
+
+def _strips_of_scan(node: t.Operation) -> list[str]:
+    return node.operator.removeprefix(_BEFORE).split()[2:]
 
 
 def is_quick_power(node: t.Operation) -> bool:

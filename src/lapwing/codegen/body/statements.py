@@ -15,6 +15,7 @@ from lapwing.codegen.body.expression import (  # fmt: skip
     SUFFIXES,
     Printer,
     is_quick_power,
+    is_scan,
     strip_arguments,
     strip_call,
     stripped,
@@ -411,8 +412,18 @@ class StatementWriter:
         for part in parts:
             for call in part.calls:
                 (first, _), *_ = call.results
+                if is_scan(call.operation):
+                    yield from self._aligned_strip(first)
+                    continue
                 size = "LW_STRIP + LW_MARGIN" if call.further else "LW_STRIP"
                 yield f"{C_TYPES[first.dtype]} {self.strip_of(first)}[{size}];"
+
+    def _aligned_strip(self, local: t.Local) -> Iterator[str]:
+        """Declares the array of what a scan gives: behind the element before the first iteration begins a vector."""
+        name, c_type = self.strip_of(local), C_TYPES[local.dtype]
+        room = self.names.get(("room of", local), f"{name}_room")
+        yield f"{c_type} {room}[LW_STRIP + LW_SCAN_VECTOR / sizeof({c_type})] LW_SCAN_ALIGNED;"
+        yield f"{c_type} *const {name} = {room} + LW_SCAN_VECTOR / sizeof({c_type}) - 1;"
 
     def strip_calls(self, part: Part, x: str, strip: tuple[str, str]) -> Iterator[str]:
         """The calls that follow a part of a loop, over iterations from the first one of a strip to its end."""
@@ -429,10 +440,17 @@ class StatementWriter:
                     given = list(map(self._argument_of_strip, strip_arguments(call.operation)))
                     result, count = self.strip_of(call.results[0][0]), plus(f"{end} - {first}", call.further)
                     if where is None:
-                        lines.append(strip_call(call.operation, given, result, count))
+                        lines.append(strip_call(call.operation, given, self._scalars_of(call), result, count))
                     else:
                         lines += self._packed_call(call, given, result, count)
                 yield from lines if len(lines) == 1 else ("{", *indented(lines), "}")
+
+    def _scalars_of(self, call: StripCall) -> list[str]:
+        """What a scan takes besides its strips, as C texts."""
+        if not is_scan(call.operation):
+            return []
+        taken = len(strip_arguments(call.operation))
+        return [stripped(self.printer.print(operand)) for operand in call.operation.operands[taken:]]
 
     def _argument_of_strip(self, argument: t.Typed) -> str:
         if isinstance(argument, t.Load):
@@ -459,7 +477,7 @@ class StatementWriter:
         target = f"{some} < {count} ? {rooms[-1]} : {result}"
         yield "{"
         yield f"    {C_TYPES[call.operation.dtype]} {packed}[{len(rooms)}][LW_STRIP];"
-        yield f"    {strip_call(call.operation, given, target, some)}"
+        yield f"    {strip_call(call.operation, given, self._scalars_of(call), target, some)}"
         yield f"    lw_unpack_{suffix}({result}, {rooms[-1]}, {where});"
         yield "}"
 

@@ -23,6 +23,7 @@ from lapwing.codegen.body.distribution import Part
 from lapwing.codegen.body.expression import C_TYPES, stripped
 from lapwing.codegen.body.inspection import without_traps
 from lapwing.codegen.body.names import PairNames
+from lapwing.codegen.body.scans import with_scans
 from lapwing.codegen.body.statements import IGNORED, IGNORED_TRAP, IN_ORDER, INDEPENDENT
 from lapwing.codegen.body.text import Lines, indented, mentions, wrapped
 from lapwing.codegen.body.widening import in_rows
@@ -45,7 +46,10 @@ class TileWriter(OuterLoopWriter, FaceWriter):
         self.given = bound
         innermost = bound.nest.space_loops[form.order[-1]]
         body = shortened(bound.body, innermost.name, innermost.step)
-        if form.lanes == 1:
+        scanned = with_scans(bound, body, innermost) if form.scanned else None
+        if scanned is not None:
+            body, form = in_rows(scanned), replace(form, independent=True)
+        elif form.lanes == 1:
             body = for_strips(bound, body, innermost.name if innermost.step == 1 else "", form.independent)
             body = in_rows(body) if form.independent else body
         super().__init__(replace(bound, body=body), faces)
@@ -95,6 +99,7 @@ class TileWriter(OuterLoopWriter, FaceWriter):
             lines += [*unchecked.functions(), ""]
         lines += [*self.compute("void lw_tile_compute", unchecked), "", *self.face_functions()]
         strips = ['#include "strips.h"'] if any("LW_STRIP" in line for line in lines) else []
+        strips += ['#include "scans.h"'] if any("LW_SCAN" in line for line in lines) else []
         lanes = self.lanes_headers() or (unchecked.lanes_headers() if unchecked is not None else [])
         return "\n".join([*self.heading("One tile."), *self.headers(), *strips, *lanes, "", *lines]) + "\n"
 
@@ -466,6 +471,16 @@ def _is_expensive(node: t.Typed) -> bool:
 
 def _varies(node: t.Typed) -> bool:
     return any(isinstance(part, t.Load | t.Local | t.Index) for part in t.walk(node))
+
+
+def is_scanned(bound: BoundNest, form: InnerForm) -> bool:
+    """Whether there is code for a form with scans; where something may raise, for boxes that have been inspected."""
+    loop, body = bound.nest.space_loops[form.order[-1]], bound.body
+    if body.traps:
+        if InspectorWriter.of(bound) is None:
+            return False
+        body = without_traps(body)
+    return with_scans(bound, body, loop) is not None
 
 
 class UncheckedTileWriter(TileWriter):

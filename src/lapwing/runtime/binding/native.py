@@ -40,7 +40,7 @@ LIBURING = ("-DLAPWING_LIBURING", "-luring")
 _CODEGEN = Path(__file__).parents[2] / "codegen"
 HEADERS = tuple(  # that generated code includes
     _CODEGEN / name
-    for name in ("support.h", "strips.h", "outer_loops.h", "transposed.h", "correctly_rounded.h", "ranges.h")
+    for name in ("support.h", "strips.h", "scans.h", "outer_loops.h", "transposed.h", "correctly_rounded.h", "ranges.h")
 )
 
 Announce = Callable[[str], None] | None
@@ -257,7 +257,8 @@ def _built_exactly(name: str, what: str, source: str, announce: Announce) -> tup
     headers, compiler = headers_of(source), find_c_compiler()
     # Operations that C has no vectors for.
     in_loops = '"outer_loops.h"' in source and "#pragma omp simd" in source
-    wide = WIDE_FLAGS if '"transposed.h"' in source or in_loops else ()
+    has_vectors = '"transposed.h"' in source or '"scans.h"' in source
+    wide = WIDE_FLAGS if has_vectors or in_loops else ()
     for more in flags_to_try(source):
         flags = compiler.spelled((*TILE_FLAGS, *wide, *more))
         path = build_shared_library(

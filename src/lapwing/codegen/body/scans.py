@@ -1,0 +1,497 @@
+"""Recurrences of integers along the innermost loop as scans (parallel prefix: Kogge and Stone 1973; Ladner and Fischer 1980;
+Blelloch, Prefix Sums and Their Applications, 1990), after which iterations are independent.
+
+    for j:                                             for j in a strip:  t[j] = max(0, h[i-1, j-1] + s, h[i-1, j] - g)
+        h[i, j] = max(0, h[i-1, j-1] + s,          →   x = scan of x[j] = max(x[j-1] - g, t[j]), where x[j-1] was h[i, j-1]
+                      h[i-1, j] - g, h[i, j-1] - g)    for j in the strip:  h[i, j] = x[j]
+
+An iteration's value as a function of the one before it is a link: op(x + c, t) + a, or t + a where a condition resets it. Links
+of one operator are closed under composition, so that they can be composed in any order: sums are, of integers that wrap, too,
+and minima and maxima where nothing wraps, which is looked at when the strip is computed (``codegen/scans.h``).
+
+Several arrays may be linked, as with affine gaps: one that is no link of its own element before, but of another array's in the
+same iteration, is put in its place where its element before is read, until one array is left that is linked to itself. What
+else is computed from elements before, as directions are, comes after the scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from lapwing.codegen.body.if_conversion import without_branches
+from lapwing.loopnest.binding import typed as t
+from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.ir import Loop
+from lapwing.tiling.invariants import is_invariant
+
+_DTYPES = ("int32", "int64")
+_EXTREMA = {"max": "max", "min": "min", "numpy.maximum": "max", "numpy.minimum": "min"}
+_LARGER, _SMALLER = (">", ">="), ("<", "<=")
+
+
+class _Other(Exception):
+    """There is something that is no link."""
+
+
+@dataclass(frozen=True)
+class _Element:
+    """An array's element of an iteration, or of the one before it."""
+
+    array: str
+    is_before: bool
+
+
+@dataclass(frozen=True)
+class _Link:
+    """``added``: to each element before, or of another array, that the value is made of, what is added to it; None for nothing.
+    ``operator``: what they are joined by, with ``term``, which does not depend on them; ``further``: what is added to all
+    that; ``reset``: where the value is the term alone, and what is added; ``besides``, ``small``: other terms, and scalars that
+    are added on the way, which must not be so large that something wraps; ``ahead``: what is added besides before the first
+    iteration of a strip."""
+
+    dtype: str
+    added: Mapping[_Element, t.Typed | None]
+    operator: str = ""
+    term: t.Typed | None = None
+    further: t.Typed | None = None
+    reset: t.Typed | None = None
+    besides: t.Typed | None = None
+    small: tuple[t.Typed, ...] = ()
+    ahead: t.Typed | None = None
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        return self.added.keys(), self.operator, self.reset, self.dtype
+
+    def may_join(self, operator: str) -> bool:
+        """Whether the value may be an operand of an extremum, and the whole a link."""
+        return self.further is None and self.operator in ("", operator)
+
+
+def with_scans(bound: BoundNest, body: t.TypedBody, loop: Loop) -> t.TypedBody | None:
+    """The body of a nest with scans in the place of recurrences along its innermost loop, so that no iteration waits for another;
+    None where there is anything else that one would wait for, or where something may raise."""
+    body = without_branches(bound, body)
+    if not body.is_straight or any(map(_raises, body.statements)):
+        return None
+    try:
+        return _Recurrences(body, loop.name, loop.step).body()
+    except _Other:
+        return None
+
+
+def _raises(statement: t.TypedStatement) -> bool:
+    return any(t.may_raise(node) for value in t.own_values(statement) for node in t.walk(value))
+
+
+def behind(load: t.Load, target: t.Load, index: str, step: int) -> int | None:
+    """How many iterations of a loop before it stores to a target another stores what a load reads; 0 for none along this loop
+    alone. None where that is not known."""
+    if not all(isinstance(s, t.AffineSubscript) for s in (*load.subscripts, *target.subscripts)):
+        return None
+    found: int | None = None
+    for read, written in zip(load.subscripts, target.subscripts, strict=True):
+        assert isinstance(read, t.AffineSubscript)
+        assert isinstance(written, t.AffineSubscript)
+        apart = written.affine + written.wrap - (read.affine + read.wrap)
+        if apart.terms:
+            return None
+        along = written.affine.coefficient(index) * step
+        if along == 0:
+            if apart.constant:
+                return 0
+            continue
+        if apart.constant % along:
+            return 0
+        count = apart.constant // along
+        if found is not None and found != count:
+            return 0
+        found = count
+    return found
+
+
+@dataclass
+class _Recurrences:
+    """``definitions``: locals, in no order, that depend on each other alone, and on elements that no iteration of the loop has
+    stored to before they are read; ``roots``: stores and reductions, which are given them."""
+
+    given: t.TypedBody
+    index: str
+    step: int
+    definitions: dict[t.Local, t.TypedLocal] = field(default_factory=dict)
+    roots: list[t.TypedStatement] = field(default_factory=list)
+    _tests: dict[t.Typed, t.Typed] = field(default_factory=dict)  # what locals are that choices are made by
+    _values: dict[t.Typed, t.Typed | _Link | None] = field(default_factory=dict)  # None: what is no link
+    _now: dict[str, t.Local] = field(default_factory=dict)  # what has been stored in the iteration
+    _left: dict[str, int] = field(default_factory=dict)  # of arrays, how many statements store to them further down
+    _links: dict[str, _Link] = field(default_factory=dict)  # of arrays whose elements are not known before the scan
+
+    def body(self) -> t.TypedBody:
+        targets = self._targets()
+        self._carried = dict(self._read_before(targets))
+        self._before = {array: t.Local(load.dtype, f"{array} before", 1) for array, load in self._carried.items()}
+        if not self._carried:
+            raise _Other
+        for statement in self.given.statements:
+            self._statement(statement)
+        self._resolve()
+        return replace(self.given, statements=(*self._defined(), *self.roots))
+
+    def _defined(self) -> Iterator[t.TypedStatement]:
+        """The locals that are needed, each after what it depends on."""
+        done: set[t.Local] = set()
+
+        def visit(value: t.Typed) -> Iterator[t.TypedStatement]:
+            for node in t.walk(value):
+                if isinstance(node, t.Local) and node in self.definitions and node not in done:
+                    done.add(node)
+                    statement = self.definitions[node]
+                    yield from visit(statement.value)
+                    yield statement
+
+        for root in self.roots:
+            for value in t.own_values(root):
+                yield from visit(value)
+
+    # -- what is read and written --------------------------------------------------------------------------------------
+
+    def _targets(self) -> dict[str, t.Load]:
+        targets: dict[str, t.Load] = {}
+        for statement in self.given.statements:
+            if isinstance(statement, t.TypedStore):
+                target = statement.target
+                if targets.setdefault(target.array, target) != target:
+                    raise _Other
+                if not any(self.index in s.affine.names for s in target.subscripts if isinstance(s, t.AffineSubscript)):
+                    raise _Other  # every iteration stores to one element
+                self._left[target.array] = self._left.get(target.array, 0) + 1
+            elif not isinstance(statement, t.TypedLocal | t.TypedAccumulate):
+                raise _Other
+        return targets
+
+    def _read_before(self, targets: Mapping[str, t.Load]) -> Iterator[tuple[str, t.Load]]:
+        """The elements that the iteration before has stored, by their arrays; all else that is read is of this iteration, or
+        what it was before the loop."""
+        stored: set[str] = set()
+        for statement in self.given.statements:
+            for load in _loads(statement):
+                target = targets.get(load.array)
+                if target is None or load == target:
+                    continue
+                count = behind(load, target, self.index, self.step)
+                if count is None or count > 1 or (count < 0 and load.array in stored):
+                    raise _Other
+                if count == 1:
+                    if load.dtype not in _DTYPES:
+                        raise _Other
+                    yield load.array, load
+            if isinstance(statement, t.TypedStore):
+                stored.add(statement.target.array)
+
+    # -- statements ----------------------------------------------------------------------------------------------------
+
+    def _statement(self, statement: t.TypedStatement) -> None:
+        match statement:
+            case t.TypedLocal(local=local, value=value):
+                found = self._linked(value)
+                self.definitions[local] = replace(statement, value=self._placed(value))
+                self._tests[local] = value
+                self._values[local] = local if isinstance(found, t.Typed) and not is_invariant(found) else found
+            case t.TypedStore(target=target, value=value):
+                self._left[target.array] -= 1
+                is_last = self._left[target.array] == 0
+                found = self._linked(value)
+                now = t.Local(target.dtype, f"{target.array} now", self._left[target.array] + 1)
+                self.definitions[now] = t.TypedLocal(statement.line, statement.text, now, self._placed(value))
+                self._now[target.array] = now
+                self._values[target] = now if isinstance(found, t.Typed) else found
+                if is_last:
+                    self.roots.append(replace(statement, target=self._target(target), value=now))
+                    if target.array in self._carried:
+                        self._stored(target, found, now)
+            case _:
+                self.roots.append(t.with_values(statement, self._placed))
+
+    def _stored(self, target: t.Load, found: t.Typed | _Link | None, now: t.Local) -> None:
+        """The element that the next iteration reads: what it is, as far as that is known."""
+        if isinstance(found, t.Typed):
+            self._later(target.array, now)
+            return
+        if found is None or found.dtype != target.dtype:
+            raise _Other
+        self._links[target.array] = found
+        self._values[target] = _Link(target.dtype, {_Element(target.array, False): None})
+
+    def _later(self, array: str, now: t.Local) -> None:
+        """Defines what an array's element was in the iteration before, where that of every iteration is known."""
+        before = self._before[array]
+        value = t.Operation(before.dtype, "later", (self._carried[array], now))
+        self.definitions[before] = t.TypedLocal(0, "", before, value)
+
+    def _target(self, target: t.Load) -> t.Load:
+        placed = t.mapped(target, self._placed)
+        assert isinstance(placed, t.Load)
+        return placed
+
+    def _placed(self, node: t.Typed) -> t.Typed:
+        """The expression over locals in the place of elements that iterations of the loop have stored."""
+        if isinstance(node, t.Load):
+            if self._is_before(node):
+                return self._before[node.array]
+            if node.array in self._now and node in self._values:
+                return self._now[node.array]
+        return t.mapped(node, self._placed)
+
+    def _is_before(self, load: t.Load) -> bool:
+        return self._carried.get(load.array) == load
+
+    # -- links ---------------------------------------------------------------------------------------------------------
+
+    def _linked(self, node: t.Typed) -> t.Typed | _Link | None:
+        """What an expression is, as a link; itself if it depends on none, and None where it is anything else."""
+        if node in self._values:
+            return self._values[node]
+        if isinstance(node, t.Load) and self._is_before(node):
+            return _Link(node.dtype, {_Element(node.array, True): None})
+        if isinstance(node, t.Select):
+            return self._choice(node)
+        parts = [self._linked(child) for child in t.children(node)]
+        if all(isinstance(part, t.Typed) for part in parts):
+            given = iter(parts)
+            return t.mapped(node, lambda _: _typed(next(given)))
+        if not isinstance(node, t.Operation) or len(parts) != 2 or node.dtype not in _DTYPES:
+            return None
+        one, other = parts
+        if node.operator in _EXTREMA:
+            return self._extremum(node, _EXTREMA[node.operator], one, other)
+        if node.operator == "+" and isinstance(one, t.Typed):
+            one, other = other, one
+        if node.operator in ("+", "-") and isinstance(one, _Link) and isinstance(other, t.Typed):
+            return _plus(one, other, node.operator) if one.dtype == other.dtype == node.dtype else None
+        return None
+
+    def _extremum(
+        self, node: t.Typed, operator: str, one: t.Typed | _Link | None, other: t.Typed | _Link | None
+    ) -> _Link | None:
+        if isinstance(one, t.Typed):
+            one, other = other, one
+        if not isinstance(one, _Link) or one.dtype != node.dtype or not one.may_join(operator):
+            return None
+        if isinstance(other, t.Typed):
+            return replace(one, operator=operator, term=_joined(operator, one.term, other))
+        if not isinstance(other, _Link) or other.dtype != node.dtype or not other.may_join(operator):
+            return None
+        if one.reset is not None or other.reset is not None:
+            return None
+        term = one.term if other.term is None else _joined(operator, one.term, other.term)
+        joined: _Link | None = replace(one, operator=operator, term=term)
+        for element, added in other.added.items():
+            joined = None if joined is None else _with_element(joined, element, added)
+        return joined
+
+    def _choice(self, node: t.Select) -> t.Typed | _Link | None:
+        if operator := _extremum_of(node, self._tests.get(node.test, node.test)):
+            then, otherwise = self._linked(node.then), self._linked(node.otherwise)
+            if isinstance(then, _Link) or isinstance(otherwise, _Link):
+                return self._extremum(node, operator, then, otherwise)
+        test, then, otherwise = map(self._linked, (node.test, node.then, node.otherwise))
+        if not isinstance(test, t.Typed) or then is None or otherwise is None:
+            return None
+        if isinstance(then, t.Typed) and isinstance(otherwise, t.Typed):
+            return replace(node, test=test, then=then, otherwise=otherwise)
+        if node.dtype not in _DTYPES:
+            return None
+
+        def chosen(one: t.Typed, other: t.Typed) -> t.Typed:
+            return one if one == other else replace(node, test=test, then=one, otherwise=other)
+
+        if isinstance(then, _Link) and isinstance(otherwise, _Link):
+            if then.shape != otherwise.shape or then.term is None or otherwise.term is None:
+                return None
+            zero = t.Literal(node.dtype, 0)
+            added = {e: chosen(c or zero, otherwise.added[e] or zero) for e, c in then.added.items()}
+            further = chosen(then.further or zero, otherwise.further or zero)
+            small = then.small + otherwise.small
+            return replace(then, added=added, term=chosen(then.term, otherwise.term), further=further, small=small)
+        link, alone = (then, otherwise) if isinstance(then, _Link) else (otherwise, then)
+        assert isinstance(link, _Link)
+        assert isinstance(alone, t.Typed)
+        if link.term is None or link.reset is not None or link.dtype != node.dtype:
+            return None
+        if link.further is not None:
+            alone = t.Operation(node.dtype, "-", (alone, link.further))
+        resets = t.Operation("bool", "not", (test,)) if link is then else test
+        term = chosen(link.term, alone) if link is then else chosen(alone, link.term)
+        return replace(link, term=term, reset=resets)
+
+    # -- scans ---------------------------------------------------------------------------------------------------------
+
+    def _resolve(self) -> None:
+        """Finds what all elements are, by scans of those that are linked to their own before alone."""
+        links = self._links
+        while links:
+            for array, link in list(links.items()):
+                links[array] = link = self._with_known(link)
+                if not link.added:
+                    self._later(array, self._now[array])
+                    break
+                if link.added.keys() == {_Element(array, True)}:
+                    self._scan(array, link)
+                    break
+            else:
+                self._eliminate()
+                continue
+            del links[array]
+
+    def _with_known(self, link: _Link) -> _Link:
+        """The link with elements that are known by now as terms."""
+        for element, added in link.added.items():
+            if element.array not in self._links:
+                known: t.Typed = (self._before if element.is_before else self._now)[element.array]
+                known = known if added is None else t.Operation(link.dtype, "+", (known, added))
+                others = {e: c for e, c in link.added.items() if e != element}
+                if others and link.reset is not None:
+                    raise _Other
+                term = known if link.term is None else _joined(link.operator, link.term, known)
+                return self._with_known(replace(link, added=others, term=term))
+        return link
+
+    def _scan(self, array: str, link: _Link) -> None:
+        dtype, now = link.dtype, self._now[array]
+        (added,) = link.added.values()
+        none: t.Typed = t.Literal(dtype, 0)
+        operands: list[t.Typed] = [self._carried[array]]
+        others: tuple[t.Typed, ...] = ()
+        if not link.operator:
+            if added is None or is_invariant(added):
+                raise _Other
+            operator = "sum"
+            operands.append(added)
+        else:
+            if link.term is None:
+                raise _Other
+            strips = {
+                "added": added if added is not None and not is_invariant(added) else None,
+                "further": link.further if link.further is not None and not is_invariant(link.further) else None,
+                "resets": None if link.reset is None else t.Convert(dtype, link.reset),
+                "besides": link.besides,
+            }
+            given = {name: value for name, value in strips.items() if value is not None}
+            operator = " ".join([link.operator, *given])
+            operands += [link.term, *given.values()]
+            scalars = ((added, "added"), (link.further, "further"))
+            others = tuple(none if value is None or name in given else value for value, name in scalars)
+            others += (link.ahead or none, *link.small)
+        for local, name in ((now, "scan"), (self._before[array], "before scan")):
+            value = t.Operation(dtype, f"{name} {operator}", (*operands, *others))
+            self.definitions[local] = t.TypedLocal(0, "", local, value)
+
+    def _eliminate(self) -> None:
+        """Puts what an array is made of, another one's element of the same iteration and a term, in the place of its element
+        before, where that other one reads it beside its own."""
+        for array, link in self._links.items():
+            for reader, its in self._links.items():
+                own, read = _Element(reader, True), _Element(array, True)
+                is_made_of_it = link.added.keys() == {_Element(reader, False)} and link.may_join(link.operator)
+                if is_made_of_it and link.term is not None and its.added.keys() == {own, read}:
+                    self._links[reader] = self._without(its, own, read, self._with_named_term(array, link))
+                    return
+        raise _Other
+
+    def _with_named_term(self, array: str, link: _Link) -> _Link:
+        """An array's link whose term is a local, from which its elements are computed, too."""
+        if link.reset is not None:
+            raise _Other
+        assert link.term is not None
+        term = t.Local(link.dtype, f"{array} term", 1)
+        ((element, added),) = link.added.items()
+        its, now = _sum(link.dtype, self._now[element.array], added), self._now[array]
+        assert its is not None
+        self.definitions[term] = t.TypedLocal(0, "", term, link.term)
+        value = t.Operation(link.dtype, link.operator, (term, its))
+        self.definitions[now] = replace(self.definitions[now], value=value)
+        self._links[array] = link = replace(link, term=term)
+        return link
+
+    def _without(self, reader: _Link, own: _Element, read: _Element, link: _Link) -> _Link:
+        """The link of a reader's element to its own before and another one as that to its own alone."""
+        if reader.reset is not None or not reader.may_join(link.operator):
+            raise _Other
+        reading, (further,) = reader.added[read], link.added.values()
+        alone = replace(reader, added={own: reader.added[own]}, operator=link.operator)
+        joined = _with_element(alone, own, _sum(link.dtype, reading, further))
+        small = (*_given(reading), *_given(further))
+        if joined is None or not all(map(is_invariant, small)):
+            raise _Other
+        # What is before the first iteration of all is no extremum of the two: one is read beside the term, and the other is
+        # given what is added to it there.
+        assert link.term is not None
+        besides = t.Operation(link.dtype, "later", (self._carried[read.array], link.term))
+        term = _sum(link.dtype, besides, reading)
+        assert term is not None
+        (both,) = joined.added.values()
+        zero = t.Literal(link.dtype, 0)
+        ahead = t.Operation(link.dtype, "-", (reader.added[own] or zero, both or zero))
+        term = _joined(link.operator, reader.term, term)
+        return replace(joined, term=term, besides=besides, ahead=ahead, small=joined.small + small)
+
+
+def _typed(value: t.Typed | _Link | None) -> t.Typed:
+    assert isinstance(value, t.Typed)
+    return value
+
+
+def _plus(link: _Link, value: t.Typed, operator: str) -> _Link:
+    """The link with something added to, or taken off, its value."""
+    if operator == "-":
+        value = t.Operation(link.dtype, "unary -", (value,))
+    if link.operator:
+        return replace(link, further=_sum(link.dtype, link.further, value))
+    ((element, added),) = link.added.items()
+    return replace(link, added={element: _sum(link.dtype, added, value)})
+
+
+def _given(value: t.Typed | None) -> tuple[t.Typed, ...]:
+    return () if value is None else (value,)
+
+
+def _with_element(link: _Link, element: _Element, added: t.Typed | None) -> _Link | None:
+    """A link to one more element, of which it may be one already; None where that is not known."""
+    if element not in link.added or link.added[element] == added:
+        return replace(link, added={**link.added, element: added})
+    small = (*_given(link.added[element]), *_given(added))
+    if not all(map(is_invariant, small)):
+        return None
+    zero = t.Literal(link.dtype, 0)
+    larger = t.Operation(link.dtype, link.operator, (link.added[element] or zero, added or zero))
+    return replace(link, added={**link.added, element: larger}, small=link.small + small)
+
+
+def _sum(dtype: str, one: t.Typed | None, other: t.Typed | None) -> t.Typed | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return t.Operation(dtype, "+", (one, other))
+
+
+def _joined(operator: str, one: t.Typed | None, other: t.Typed) -> t.Typed:
+    return other if one is None else t.Operation(other.dtype, operator, (one, other))
+
+
+def _extremum_of(node: t.Select, test: t.Typed) -> str:
+    """Which extremum of two values a choice is, if it is one."""
+    if not isinstance(test, t.Operation) or test.operator not in (*_LARGER, *_SMALLER):
+        return ""
+    if test.operands == (node.then, node.otherwise):
+        return "max" if test.operator in _LARGER else "min"
+    if test.operands == (node.otherwise, node.then):
+        return "min" if test.operator in _LARGER else "max"
+    return ""
+
+
+def _loads(statement: t.TypedStatement) -> Iterator[t.Load]:
+    """The elements that a statement reads, and what it looks up to find the one that it stores to."""
+    values: Sequence[t.Typed] = t.own_values(statement)
+    if isinstance(statement, t.TypedStore):
+        values = (statement.value, *t.children(statement.target))
+    return (node for value in values for node in t.walk(value) if isinstance(node, t.Load))

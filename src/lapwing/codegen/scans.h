@@ -1,0 +1,214 @@
+/* Recurrences of integers over a strip of iterations, for generated code, as scans (parallel prefix: Kogge and Stone,
+ * IEEE Transactions on Computers C-22, 1973; Blelloch, Prefix Sums and Their Applications, 1990):
+ *
+ *     x[k] = max(x[k - 1] + (c + cs[k]), t[k]) + (a + as[k]), or t[k] + (a + as[k]) where resets[k]
+ *
+ * In vectors, x[k] is the largest of all t[j] with what is added to it on the way from j to k: of t[j] less the prefix
+ * sum of what is added up to j the largest so far is found by comparing with neighbours 1, 2, 4, ... lanes before, and
+ * that of k is added again. The last element is carried on to the next vector. A reset adds what makes all that is
+ * before it smaller than anything.
+ *
+ * Integers wrap, and then a maximum of sums is no sum of a maximum. So it is looked at whether everything is too small
+ * for that; elsewhere the recurrence is computed one by one, as it is on compilers without shuffles. */
+#ifndef LAPWING_SCANS_H
+#define LAPWING_SCANS_H
+
+#include "strips.h"
+
+enum { LW_SCAN_VECTOR = 64 }; /* bytes, at most */
+#define LW_SCAN_ALIGNED __attribute__((aligned(64)))
+
+/* Elements [lanes - by, 2 lanes - by) of two vectors side by side: the second one moved by so many lanes. */
+#define LW_LATER_2_1(a, b) __builtin_shufflevector(a, b, 1, 2)
+#define LW_LATER_4_1(a, b) __builtin_shufflevector(a, b, 3, 4, 5, 6)
+#define LW_LATER_4_2(a, b) __builtin_shufflevector(a, b, 2, 3, 4, 5)
+#define LW_LATER_8_1(a, b) __builtin_shufflevector(a, b, 7, 8, 9, 10, 11, 12, 13, 14)
+#define LW_LATER_8_2(a, b) __builtin_shufflevector(a, b, 6, 7, 8, 9, 10, 11, 12, 13)
+#define LW_LATER_8_4(a, b) __builtin_shufflevector(a, b, 4, 5, 6, 7, 8, 9, 10, 11)
+#define LW_LATER_16_1(a, b)                                                                                            \
+    __builtin_shufflevector(a, b, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30)
+#define LW_LATER_16_2(a, b)                                                                                            \
+    __builtin_shufflevector(a, b, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29)
+#define LW_LATER_16_4(a, b)                                                                                            \
+    __builtin_shufflevector(a, b, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27)
+#define LW_LATER_16_8(a, b) __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23)
+#define LW_LAST_2(a) __builtin_shufflevector(a, a, 1, 1)
+#define LW_LAST_4(a) __builtin_shufflevector(a, a, 3, 3, 3, 3)
+#define LW_LAST_8(a) __builtin_shufflevector(a, a, 7, 7, 7, 7, 7, 7, 7, 7)
+#define LW_LAST_16(a) __builtin_shufflevector(a, a, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15)
+
+/* The scan of a vector; none: what changes nothing. */
+#define LW_SCANNED_2(x, none, OPERATION) x = OPERATION(x, LW_LATER_2_1(none, x));
+#define LW_SCANNED_4(x, none, OPERATION)                                                                               \
+    x = OPERATION(x, LW_LATER_4_1(none, x));                                                                           \
+    x = OPERATION(x, LW_LATER_4_2(none, x));
+#define LW_SCANNED_8(x, none, OPERATION)                                                                               \
+    x = OPERATION(x, LW_LATER_8_1(none, x));                                                                           \
+    x = OPERATION(x, LW_LATER_8_2(none, x));                                                                           \
+    x = OPERATION(x, LW_LATER_8_4(none, x));
+#define LW_SCANNED_16(x, none, OPERATION)                                                                              \
+    x = OPERATION(x, LW_LATER_16_1(none, x));                                                                          \
+    x = OPERATION(x, LW_LATER_16_2(none, x));                                                                          \
+    x = OPERATION(x, LW_LATER_16_4(none, x));                                                                          \
+    x = OPERATION(x, LW_LATER_16_8(none, x));
+#define LW_PLUS(a, b) ((a) + (b))
+
+/* The larger and the smaller elements of two vectors: of comparisons and masks gcc makes two instructions. */
+#define LW_CHOSEN(a, b, test) (((a) & (test)) | ((b) & ~(test)))
+#define LW_LARGER_i64(a, b) LW_CHOSEN(a, b, (a) > (b))
+#define LW_SMALLER_i64(a, b) LW_CHOSEN(a, b, (a) < (b))
+#define LW_LARGER_i32(a, b) LW_CHOSEN(a, b, (a) > (b))
+#define LW_SMALLER_i32(a, b) LW_CHOSEN(a, b, (a) < (b))
+#if !defined(__clang__) && defined(__AVX512F__)
+typedef long long lw_quads __attribute__((vector_size(64)));
+typedef int lw_words __attribute__((vector_size(64)));
+#undef LW_LARGER_i64
+#undef LW_SMALLER_i64
+#undef LW_LARGER_i32
+#undef LW_SMALLER_i32
+#define LW_LARGER_i64(a, b) __builtin_ia32_pmaxsq512_mask((lw_quads)(a), (lw_quads)(b), (lw_quads)(a), 0xff)
+#define LW_SMALLER_i64(a, b) __builtin_ia32_pminsq512_mask((lw_quads)(a), (lw_quads)(b), (lw_quads)(a), 0xff)
+#define LW_LARGER_i32(a, b) __builtin_ia32_pmaxsd512_mask((lw_words)(a), (lw_words)(b), (lw_words)(a), 0xffff)
+#define LW_SMALLER_i32(a, b) __builtin_ia32_pminsd512_mask((lw_words)(a), (lw_words)(b), (lw_words)(a), 0xffff)
+#elif !defined(__clang__) && defined(__AVX2__)
+typedef int lw_words __attribute__((vector_size(32)));
+#undef LW_LARGER_i32
+#undef LW_SMALLER_i32
+#define LW_LARGER_i32(a, b) __builtin_ia32_pmaxsd256((lw_words)(a), (lw_words)(b))
+#define LW_SMALLER_i32(a, b) __builtin_ia32_pminsd256((lw_words)(a), (lw_words)(b))
+#endif
+
+/* Vectors of so many lanes. Terms are at most LW_TERM, what is added to them LW_ADDED, in a strip in all less than half
+ * of LW_TERM, and resets add LW_RESET: whatever is computed of them is smaller than the largest integer. */
+#define LW_SCAN_VECTORS(suffix, type, bits, lanes)                                                                     \
+    typedef type lw_scan_##suffix __attribute__((vector_size(lanes * sizeof(type))));                                  \
+    typedef type lw_scan_anywhere_##suffix                                                                             \
+        __attribute__((vector_size(lanes * sizeof(type)), aligned(sizeof(type)), may_alias));                          \
+    static const type LW_TERM_##suffix = (type)1 << (bits - 8), LW_ADDED_##suffix = (type)1 << (bits - 19),            \
+                      LW_RESET_##suffix = (type)1 << (bits - 6);                                                       \
+    LW_INLINE bool lw_is_added_##suffix(type x) { return x >= -LW_ADDED_##suffix && x <= LW_ADDED_##suffix; }          \
+    LW_INLINE bool lw_is_term_##suffix(type x) { return x >= -LW_TERM_##suffix && x <= LW_TERM_##suffix; }             \
+    LW_INLINE lw_scan_##suffix lw_scan_load_##suffix(const type *from) {                                               \
+        return *(const lw_scan_anywhere_##suffix *)from;                                                               \
+    }                                                                                                                  \
+    LW_INLINE lw_scan_##suffix lw_scan_max_of_##suffix(lw_scan_##suffix a, lw_scan_##suffix b) {                       \
+        return (lw_scan_##suffix)LW_LARGER_##suffix(a, b);                                                             \
+    }                                                                                                                  \
+    LW_INLINE lw_scan_##suffix lw_scan_min_of_##suffix(lw_scan_##suffix a, lw_scan_##suffix b) {                       \
+        return (lw_scan_##suffix)LW_SMALLER_##suffix(a, b);                                                            \
+    }                                                                                                                  \
+    /* Of integers that are at most so large in their absolute value, no bit that is set here is set in what is found. \
+     */                                                                                                                \
+    LW_INLINE lw_scan_##suffix lw_scan_size_##suffix(lw_scan_##suffix x) { return x ^ (x >> (bits - 1)); }             \
+    LW_INLINE bool lw_scan_any_##suffix(lw_scan_##suffix x, type above) {                                              \
+        type any = 0;                                                                                                  \
+        for (int k = 0; k < lanes; ++k) any |= x[k];                                                                   \
+        return (any & ~(above - 1)) != 0;                                                                              \
+    }
+
+/* before: of the element before the first, to which what is ahead is added; cs, as, resets: of each iteration, or null;
+ * besides: other terms that have to be small; fits: whether scalars are; result: the element before the first
+ * iteration's, and then count - 1 more. sign: of what changes nothing, and of what a reset adds, reversed. */
+#define LW_STRIP_SCAN(name, suffix, type, lanes, COMPARED, sign)                                                       \
+    LW_INLINE int64_t lw_scan_vectors_##name##_##suffix(type before, const type *t, type c, const type *cs, type a,    \
+                                                        const type *as, const type *resets, const type *besides,       \
+                                                        type *result, int64_t count) {                                 \
+        if (count < lanes || !lw_is_term_##suffix(before) || !lw_is_added_##suffix(c) || !lw_is_added_##suffix(a))     \
+            return 0;                                                                                                  \
+        const bool varies = cs != NULL || as != NULL || resets != NULL;                                                \
+        lw_scan_##suffix none = {0}, zero = {0}, last = {0}, added = {0}, large = {0}, all_added = {0};                \
+        none -= sign * (((type)1 << (8 * sizeof(type) - 2)) + (((type)1 << (8 * sizeof(type) - 2)) - 1));              \
+        last += before;                                                                                                \
+        for (int k = 0; k < lanes; ++k) added[k] = (type)(k + 1) * (type)(c + a);                                      \
+        int64_t k = 0;                                                                                                 \
+        for (; k <= count - lanes; k += lanes) {                                                                       \
+            lw_scan_##suffix x = lw_scan_load_##suffix(t + k);                                                         \
+            large |= lw_scan_size_##suffix(x);                                                                         \
+            if (besides != NULL) large |= lw_scan_size_##suffix(lw_scan_load_##suffix(besides + k));                   \
+            x += a;                                                                                                    \
+            if (varies) {                                                                                              \
+                added = zero + (type)(c + a);                                                                          \
+                if (cs != NULL) {                                                                                      \
+                    const lw_scan_##suffix its = lw_scan_load_##suffix(cs + k);                                        \
+                    all_added |= lw_scan_size_##suffix(its);                                                           \
+                    added += its;                                                                                      \
+                }                                                                                                      \
+                if (as != NULL) {                                                                                      \
+                    const lw_scan_##suffix its = lw_scan_load_##suffix(as + k);                                        \
+                    all_added |= lw_scan_size_##suffix(its);                                                           \
+                    added += its;                                                                                      \
+                    x += its;                                                                                          \
+                }                                                                                                      \
+                if (resets != NULL) added -= lw_scan_load_##suffix(resets + k) * (type)(sign * LW_RESET_##suffix);     \
+                LW_SCANNED_##lanes(added, zero, LW_PLUS)                                                               \
+            }                                                                                                          \
+            x -= added;                                                                                                \
+            LW_SCANNED_##lanes(x, none, COMPARED) x = COMPARED(x, last) + added;                                       \
+            *(lw_scan_anywhere_##suffix *)(result + k) = x;                                                            \
+            last = LW_LAST_##lanes(x);                                                                                 \
+        }                                                                                                              \
+        const bool fits =                                                                                              \
+            !lw_scan_any_##suffix(large, LW_TERM_##suffix) && !lw_scan_any_##suffix(all_added, LW_ADDED_##suffix);     \
+        return fits ? k : 0;                                                                                           \
+    }                                                                                                                  \
+    LW_INLINE void lw_strip_scan_##name##_##suffix(bool fits, const type *before, type ahead, const type *t, type c,   \
+                                                   const type *cs, type a, const type *as, const type *resets,         \
+                                                   const type *besides, type *result, int64_t count) {                 \
+        result[0] = *before;                                                                                           \
+        type x = (type)(*before + ahead);                                                                              \
+        const int64_t done =                                                                                           \
+            fits ? lw_scan_vectors_##name##_##suffix(x, t, c, cs, a, as, resets, besides, result + 1, count - 1) : 0;  \
+        if (done > 0) x = result[done];                                                                                \
+        for (int64_t k = done; k < count - 1; ++k) {                                                                   \
+            const type further = (type)(x + (type)(c + (cs != NULL ? cs[k] : 0)));                                     \
+            const type best = (resets != NULL && resets[k]) ? t[k] : lw_##name##_##suffix(further, t[k]);              \
+            result[k + 1] = x = (type)(best + (type)(a + (as != NULL ? as[k] : 0)));                                   \
+        }                                                                                                              \
+    }
+
+/* x[k] = x[k - 1] + terms[k], whatever wraps. */
+#define LW_STRIP_SUMS(suffix, type, lanes)                                                                             \
+    LW_INLINE int64_t lw_sum_vectors_##suffix(type before, const type *terms, type *result, int64_t count) {           \
+        lw_scan_##suffix last = {0}, zero = {0};                                                                       \
+        last += before;                                                                                                \
+        int64_t k = 0;                                                                                                 \
+        for (; k <= count - lanes; k += lanes) {                                                                       \
+            lw_scan_##suffix x = lw_scan_load_##suffix(terms + k);                                                     \
+            LW_SCANNED_##lanes(x, zero, LW_PLUS) x += last;                                                            \
+            *(lw_scan_anywhere_##suffix *)(result + k) = x;                                                            \
+            last = LW_LAST_##lanes(x);                                                                                 \
+        }                                                                                                              \
+        return k;                                                                                                      \
+    }                                                                                                                  \
+    LW_INLINE void lw_strip_scan_sum_##suffix(const type *before, const type *terms, type *result, int64_t count) {    \
+        type x = result[0] = *before;                                                                                  \
+        int64_t k = lw_sum_vectors_##suffix(x, terms, result + 1, count - 1);                                          \
+        for (x = result[k]; k < count - 1; ++k) result[k + 1] = x = (type)(x + terms[k]);                              \
+    }
+
+/* What is computed in every iteration, one iteration later. */
+#define LW_STRIP_LATER(suffix, type)                                                                                   \
+    LW_INLINE void lw_strip_later_##suffix(const type *before, const type *x, type *result, int64_t count) {           \
+        result[0] = *before;                                                                                           \
+        memcpy(result + 1, x, (size_t)(count - 1) * sizeof(type));                                                     \
+    }
+
+#define LW_SCANS(suffix, type, bits, lanes)                                                                            \
+    LW_SCAN_VECTORS(suffix, type, bits, lanes)                                                                         \
+    LW_STRIP_SCAN(max, suffix, type, lanes, lw_scan_max_of_##suffix, 1)                                                \
+    LW_STRIP_SCAN(min, suffix, type, lanes, lw_scan_min_of_##suffix, -1)                                               \
+    LW_STRIP_SUMS(suffix, type, lanes)                                                                                 \
+    LW_STRIP_LATER(suffix, type)
+
+#ifdef __AVX512F__
+LW_SCANS(i64, int64_t, 64, 8)
+LW_SCANS(i32, int32_t, 32, 16)
+#elif defined(__AVX2__)
+LW_SCANS(i64, int64_t, 64, 4)
+LW_SCANS(i32, int32_t, 32, 8)
+#else
+LW_SCANS(i64, int64_t, 64, 2)
+LW_SCANS(i32, int32_t, 32, 4)
+#endif
+
+#endif

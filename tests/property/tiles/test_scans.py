@@ -1,0 +1,181 @@
+"""Recurrences of integers computed as scans: random ones have the bits of the plain loop, of one array or of several that wait
+for each other, with what is reset, added or computed besides, with small values and such that wrap, and of all vectors.
+
+LAPWING_EXAMPLES sets how many are tried, LAPWING_SEED which ones.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from comparing import check_arrays
+from hypothesis import strategies as st
+from inner_forms import in_form
+from loading import load
+from randomness import first_seed, wanted
+from searching import search
+
+from lapwing.api.calls.run import run
+from lapwing.codegen.tile import forms_of, tile_source
+from lapwing.runtime.binding import native
+from lapwing.runtime.execute import tile_library
+from lapwing.tiling.faces import faces_of
+from lapwing.tiling.skewing import skewed_dependences, skewed_nest
+
+# What does not come from the iteration before.
+FREE = (
+    "h[i - 1, j - 1] + (2 if a[i - 1] == b[j - 1] else -1)", "h[i - 1, j] - gap", "h[i - 1, j]", "w[i, j]", "h[i, j]", "0",
+    "h[i - 1, j + 1] + w[i, j]", "w[i - 1, j] - w[i, j]", "h[i, j + 1]", "abs(h[i - 1, j])",
+)  # fmt: skip
+ADDED = ("", "", " - gap", " + 1", " - 3", " + w[i, j]", " - w[i, j - 1]", " + w[i, 1]")
+TESTS = ("a[i - 1] == b[j - 1]", "w[i, j] > 0", "j > 5", "i == 2", "h[i - 1, j] > w[i, j]", "w[i, j] == 1")
+WIDTHS = {64: (), 32: ("-mno-avx512f",), 16: ("-mno-avx512f", "-mno-avx2")}
+# Of what rows begin with and grow by: small, at the limits of what is computed in vectors, and such that wraps.
+LARGEST = (0, 9, 1000, 2**21, 2**24 - 1, 2**24, 2**24 + 1, 2**30, 2**31 - 1)
+GAPS = (-2, 0, 1, 3, 2**10, 2**11, 2**13, 2**30, 2**31 - 1)
+
+
+@st.composite
+def recurrences(draw: st.DrawFn) -> str:
+    kind = draw(st.sampled_from(("one", "one", "one", "sum", "affine", "later", "coupled")))
+    extremum = draw(st.sampled_from(("max", "min")))
+
+    def free(count: int) -> str:
+        return ", ".join(draw(st.lists(st.sampled_from(FREE), min_size=count, max_size=count)))
+
+    def added() -> str:
+        return draw(st.sampled_from(ADDED))
+
+    test, arrays, lines = draw(st.sampled_from(TESTS)), ["h"], []
+    if kind == "one":
+        before = f"h[i, j - 1]{added()}"
+        value = f"{extremum}({free(draw(st.integers(1, 3)))}, {before})"
+        if draw(st.integers(0, 4)) == 0:
+            value = f"{extremum}({value}, {before} + 2)"
+        value += added() if draw(st.booleans()) else ""
+        match draw(st.integers(0, 5)):
+            case 0:
+                lines = [f"if {test}:", f"    h[i, j] = {free(1)}", "else:", f"    h[i, j] = {value}"]
+            case 1:
+                lines = [f"x = {value}", f"h[i, j] = x if {test} else {free(1)}"]
+            case 2:
+                lines = [f"h[i, j] = {value}", f"if {test}:", f"    h[i, j] = {extremum}(h[i, j], {free(1)})"]
+            case 3:
+                lines = [f"x, y = {free(1)}, {before}", "h[i, j] = x if x >= y else y"]
+            case _:
+                lines = [f"h[i, j] = {value}"]
+    elif kind == "sum":
+        lines = [
+            f"h[i, j] = h[i, j - 1] + w[i, j]{draw(st.sampled_from(('', ' - h[i - 1, j]', ' + h[i - 1, j - 1]')))}"
+        ]
+    elif kind == "affine":
+        arrays = ["e", "f", "h"]
+        first = [
+            f"e[i, j] = {extremum}(e[i - 1, j]{added()}, h[i - 1, j]{added()})",
+            f"f[i, j] = {extremum}(f[i, j - 1]{added()}, h[i, j - 1]{added()})",
+        ]
+        last = f"h[i, j] = {extremum}({free(draw(st.integers(1, 2)))}, e[i, j]{added()}, f[i, j])"
+        lines = [*draw(st.permutations(first)), last]
+    elif kind == "later":
+        arrays = ["f", "h"]
+        lines = [f"h[i, j] = {free(1)}", f"f[i, j] = {extremum}(h[i, j - 1]{added()}, f[i, j - 1]{added()})"]
+        lines = lines[::-1] if draw(st.booleans()) else lines
+    else:  # each waits for the other
+        arrays = ["f", "h"]
+        lines = [
+            f"f[i, j] = {extremum}(f[i, j - 1]{added()}, h[i, j - 1] - 1, {free(1)})",
+            f"h[i, j] = {extremum}(f[i, j], h[i, j - 1]{added()})",
+        ]
+    if draw(st.integers(0, 2)) == 0:
+        choice = draw(
+            st.sampled_from(("1 if h[i, j - 1] > h[i - 1, j] else 2", "3 if h[i, j] == h[i, j - 1] - 3 else 0"))
+        )
+        place = draw(st.integers(0, 1)) * len(lines)
+        lines.insert(place, f"d[i, j] = {choice}")
+    reduces = draw(st.sampled_from((None, None, "max", "min")))
+    backwards = draw(st.booleans())
+    columns = draw(
+        st.sampled_from(
+            ("range(1, h.shape[1] - 1)", "range(1, h.shape[1] - 1)", "range(max(1, i - 3), h.shape[1] - 1)")
+        )
+    )
+    if backwards:
+        columns = "range(h.shape[1] - 2, 0, -1)"
+        lines = [line.replace("j - 1", "j < 1").replace("j + 1", "j - 1").replace("j < 1", "j + 1") for line in lines]
+    head = ["import lapwing as lw", "@lw.nest", f"def nest({', '.join(arrays)}, a, b, w, d, gap):"]
+    head += [] if reduces is None else ["    best = 7"]
+    inside = [*lines, *([] if reduces is None else [f"best = {reduces}(best, h[i, j])"])]
+    tail = [] if reduces is None else ["    return best"]
+    loops = ["    for i in range(1, h.shape[0]):", f"        for j in {columns}:"]
+    return "\n".join([*head, *loops, *(f"            {line}" for line in inside), *tail]) + "\n"
+
+
+def check(data: st.DataObject) -> None:
+    text = data.draw(recurrences(), label="nest")
+    rows, columns = st.integers(2, 9), st.integers(3, 60) | st.sampled_from((255, 257, 258, 259, 274, 530))
+    shape = data.draw(st.tuples(rows, columns), label="shape")
+    dtype = data.draw(st.sampled_from(("int32", "int64")), label="dtype")
+    largest, factor = data.draw(st.sampled_from(LARGEST), label="largest"), 1 if dtype == "int32" else 2**32
+    gap = data.draw(st.sampled_from(GAPS), label="gap")
+    grows = data.draw(st.sampled_from((1, 1, 5, 2**11, 2**31 - 1)), label="grows")
+    width = data.draw(st.sampled_from(list(WIDTHS)), label="bytes of a vector")
+    tile = data.draw(st.none() | st.integers(1, 150), label="tile")
+    seed = data.draw(st.integers(0, 99), label="seed")
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "nest.py"
+        path.write_text(text)
+        nest = load(path).nest
+
+    def arguments() -> dict[str, Any]:
+        generator = np.random.default_rng(seed)
+        scaled = factor if seed % 2 else 1
+
+        def numbers(most: int, *shape: int) -> Any:
+            return generator.integers(-most, most, shape, dtype, endpoint=True) * np.array(
+                scaled if most > 2**20 else 1, dtype
+            )
+
+        made: dict[str, Any] = {}
+        for name in nest.loops.parameters:
+            if name in "ab":
+                made[name] = generator.integers(0, 3, shape["ab".index(name)]).astype(dtype)
+            elif name == "d":
+                made[name] = np.zeros(shape, np.uint8)
+            elif name == "gap":
+                made[name] = np.dtype(dtype).type(gap)
+            else:
+                made[name] = numbers(grows if name == "w" else largest, *shape)
+        return made
+
+    expected, found = arguments(), arguments()
+    with np.errstate(all="ignore"):
+        right = nest.python(**expected)
+    bound = nest.bind(found)
+    plan = nest.using(tile=tile).plan(**found)
+    skewed = skewed_nest(bound, plan.skew)
+    form = next((f for f in forms_of(skewed, skewed_dependences(nest.dependences, plan.skew)) if f.scanned), None)
+    if form is None:
+        return
+    assert '#include "scans.h"' in tile_source(skewed, faces_of(skewed), form)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(native, "TILE_FLAGS", (*native.TILE_FLAGS, *WIDTHS[width]))
+        tile_library.cache_clear()
+        outcome = run(nest, found, plan=in_form(plan, bound, form))
+    tile_library.cache_clear()
+    check_arrays(found, expected)
+    assert right is None or list(outcome.results.values()) == [right]
+
+
+@pytest.mark.usefixtures("little_optimised")
+def test_bits_of_the_plain_loop() -> None:
+    search(check, wanted(6), first_seed())
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_bits_of_the_plain_loop_at_length() -> None:
+    search(check, wanted(4000), first_seed())
