@@ -6,7 +6,11 @@
  * In vectors, x[k] is the largest of all t[j] with what is added to it on the way from j to k: of t[j] less the prefix
  * sum of what is added up to j the largest so far is found by comparing with neighbours 1, 2, 4, ... lanes before, and
  * that of k is added again. The last element is carried on to the next vector. A reset adds what makes all that is
- * before it smaller than anything.
+ * before it smaller than anything. Two recurrences that read each other, as of affine gaps,
+ *
+ *     x[k] = max(x[k - 1] + c, y[k - 1] + b, u[k]),   y[k] = max(t[k], x[k] + a)
+ *
+ * are one with max(c, b + a) and max(u[k], t[k - 1] + b).
  *
  * Integers wrap, and then a maximum of sums is no sum of a maximum. So it is looked at whether everything is too small
  * for that; elsewhere the recurrence is computed one by one, as it is on compilers without shuffles. */
@@ -106,12 +110,12 @@ typedef int lw_words __attribute__((vector_size(32)));
         return (any & ~(above - 1)) != 0;                                                                              \
     }
 
-/* before: of the element before the first, to which what is ahead is added; cs, as, resets: of each iteration, or null;
- * besides: other terms that have to be small; fits: whether scalars are; result: the element before the first
- * iteration's, and then count - 1 more. sign: of what changes nothing, and of what a reset adds, reversed. */
+/* before: of the element before the first; cs, as, resets: of each iteration, or null; later: t of the iteration
+ * before, or y before the first; own: u, or null; result: the element before the first iteration's, and then count - 1
+ * more. sign: of what changes nothing, and of what a reset adds, reversed. */
 #define LW_STRIP_SCAN(name, suffix, type, lanes, COMPARED, sign)                                                       \
     LW_INLINE int64_t lw_scan_vectors_##name##_##suffix(type before, const type *t, type c, const type *cs, type a,    \
-                                                        const type *as, const type *resets, const type *besides,       \
+                                                        const type *as, const type *resets, const type *later,         \
                                                         type *result, int64_t count) {                                 \
         if (count < lanes || !lw_is_term_##suffix(before) || !lw_is_added_##suffix(c) || !lw_is_added_##suffix(a))     \
             return 0;                                                                                                  \
@@ -124,7 +128,7 @@ typedef int lw_words __attribute__((vector_size(32)));
         for (; k <= count - lanes; k += lanes) {                                                                       \
             lw_scan_##suffix x = lw_scan_load_##suffix(t + k);                                                         \
             large |= lw_scan_size_##suffix(x);                                                                         \
-            if (besides != NULL) large |= lw_scan_size_##suffix(lw_scan_load_##suffix(besides + k));                   \
+            if (later != NULL) large |= lw_scan_size_##suffix(lw_scan_load_##suffix(later + k));                       \
             x += a;                                                                                                    \
             if (varies) {                                                                                              \
                 added = zero + (type)(c + a);                                                                          \
@@ -151,18 +155,32 @@ typedef int lw_words __attribute__((vector_size(32)));
             !lw_scan_any_##suffix(large, LW_TERM_##suffix) && !lw_scan_any_##suffix(all_added, LW_ADDED_##suffix);     \
         return fits ? k : 0;                                                                                           \
     }                                                                                                                  \
-    LW_INLINE void lw_strip_scan_##name##_##suffix(bool fits, const type *before, type ahead, const type *t, type c,   \
-                                                   const type *cs, type a, const type *as, const type *resets,         \
-                                                   const type *besides, type *result, int64_t count) {                 \
-        result[0] = *before;                                                                                           \
-        type x = (type)(*before + ahead);                                                                              \
+    LW_INLINE void lw_strip_scan_##name##_##suffix(const type *before, const type *t, type c, const type *cs, type a,  \
+                                                   const type *as, const type *resets, type *result, int64_t count) {  \
+        type x = result[0] = *before;                                                                                  \
         const int64_t done =                                                                                           \
-            fits ? lw_scan_vectors_##name##_##suffix(x, t, c, cs, a, as, resets, besides, result + 1, count - 1) : 0;  \
+            lw_scan_vectors_##name##_##suffix(x, t, c, cs, a, as, resets, NULL, result + 1, count - 1);                \
         if (done > 0) x = result[done];                                                                                \
         for (int64_t k = done; k < count - 1; ++k) {                                                                   \
             const type further = (type)(x + (type)(c + (cs != NULL ? cs[k] : 0)));                                     \
             const type best = (resets != NULL && resets[k]) ? t[k] : lw_##name##_##suffix(further, t[k]);              \
             result[k + 1] = x = (type)(best + (type)(a + (as != NULL ? as[k] : 0)));                                   \
+        }                                                                                                              \
+    }                                                                                                                  \
+    LW_INLINE void lw_strip_scan_pair_##name##_##suffix(const type *before, const type *both, const type *later,       \
+                                                        type c, type b, type a, const type *own, type *result,         \
+                                                        int64_t count) {                                               \
+        const bool fits = lw_is_added_##suffix(a) && lw_is_added_##suffix(b) && lw_is_added_##suffix(c);               \
+        const type through = lw_##name##_##suffix(c, (type)(b + a));                                                   \
+        type x = result[0] = *before;                                                                                  \
+        const int64_t done = !fits ? 0                                                                                 \
+                                   : lw_scan_vectors_##name##_##suffix((type)(x + c - through), both, through, NULL,   \
+                                                                       0, NULL, NULL, later, result + 1, count - 1);   \
+        if (done > 0) x = result[done];                                                                                \
+        for (int64_t k = done; k < count - 1; ++k) {                                                                   \
+            const type y = k == 0 ? later[0] : lw_##name##_##suffix(later[k], (type)(x + a));                          \
+            const type best = lw_##name##_##suffix((type)(x + c), (type)(y + b));                                      \
+            result[k + 1] = x = own != NULL ? lw_##name##_##suffix(best, own[k]) : best;                               \
         }                                                                                                              \
     }
 

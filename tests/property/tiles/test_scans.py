@@ -132,12 +132,17 @@ def check(data: st.DataObject) -> None:
 
     def arguments() -> dict[str, Any]:
         generator = np.random.default_rng(seed)
-        scaled = factor if seed % 2 else 1
+        scaled, ends = factor if seed % 2 else 1, (0.0, 0.5, 0.9, 1.0)[seed % 4]
 
         def numbers(most: int, *shape: int) -> Any:
-            return generator.integers(-most, most, shape, dtype, endpoint=True) * np.array(
-                scaled if most > 2**20 else 1, dtype
-            )
+            """Any that are so large at most, or such at either end or both."""
+            found = generator.integers(-most, most, shape, dtype, endpoint=True)
+            if ends:
+                near = generator.integers(max(-most, most - 9), most, shape, dtype, endpoint=True)
+                found = np.where(generator.random(shape) < ends, near, -near)
+            if scaled > 1 and most > 2**20:
+                found = found * np.array(2**32, dtype) + np.array(2**32 - 1 if most == 2**31 - 1 else 0, dtype)
+            return found
 
         made: dict[str, Any] = {}
         for name in nest.loops.parameters:

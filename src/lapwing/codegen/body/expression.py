@@ -290,7 +290,7 @@ def strip_function(node: t.Operation) -> str | None:
     """The function of strips.h, or of scans.h, that computes an operation for many arguments at once, where there is one."""
     suffix, (kind, _, name) = SUFFIXES[node.dtype], node.operator.rpartition(".")
     if is_scan(node):
-        return f"lw_strip_scan_{node.operator.removeprefix(_BEFORE).split()[1]}_{suffix}"
+        return f"lw_strip_{_scan_words(node)[0]}_{suffix}"
     if node.operator == "later":
         return f"lw_strip_later_{suffix}"
     if powers.is_power(node):
@@ -305,7 +305,8 @@ def strip_function(node: t.Operation) -> str | None:
 def strip_arguments(node: t.Operation) -> tuple[t.Typed, ...]:
     """The operands that its function takes for every argument."""
     if is_scan(node):
-        return node.operands[: 2 + len(_strips_of_scan(node))]
+        name, optional = _scan_words(node)
+        return node.operands[: (3 if name.startswith("scan_pair") else 2) + len(optional)]
     return node.operands[:1] if powers.is_power(node) and _quick_power(node) else node.operands
 
 
@@ -314,32 +315,15 @@ def strip_call(node: t.Operation, arguments: Sequence[str], scalars: Sequence[st
     first: list[str] = []
     if t.is_numpy_loop(node):
         first = [f"&{loop_variable(node.operator.removeprefix('numpy.'), node.dtype)}"]
-    elif is_scan(node) and scalars:
-        before, term, *others = arguments
-        given = dict(zip(_strips_of_scan(node), others, strict=True))
-        added, further, ahead, *small = scalars
-        fits = " && ".join(f"lw_is_added_{SUFFIXES[node.dtype]}({each})" for each in small) or "true"
-        strips = {name: given.get(name, "NULL") for name in SCANNED}
-        arguments = [
-            before,
-            ahead,
-            term,
-            added,
-            strips["added"],
-            further,
-            strips["further"],
-            strips["resets"],
-            strips["besides"],
-        ]
-        first = [fits]
+    elif is_scan(node):
+        return f"{strip_function(node)}({', '.join([*_of_scan(node, arguments, scalars), result, count])});"
     return f"{strip_function(node)}({', '.join([*first, *arguments, result, count])});"
 
 
-# Recurrences of integers, x = op(x before + added, term) + further (``codegen.body.scans``): operators are "scan", how terms are
-# joined, and what differs between iterations. Operands are the element before the first iteration, the terms, what differs,
-# what of all that is added does not, what is added before the first iteration, and scalars that have to be small. With "before"
-# in front of the operator it is what x was before.
-SCANNED = ("added", "further", "resets", "besides")
+# Recurrences of integers (``codegen.body.scans``, scans.h). Operators are "scan max" or "scan min", x = op(x before + c, t) + a,
+# with which of c, a and resets differ between iterations; "scan pair max", for two that read each other, with whether x has a term
+# of its own; or "scan sum". Operands are the element before the first iteration, what differs between iterations, and then what
+# does not. With "before" in front of the operator it is what x was before.
 _BEFORE = "before "
 
 
@@ -353,8 +337,31 @@ def scan_of(node: t.Operation) -> tuple[t.Operation, int]:
     return replace(node, operator=node.operator.removeprefix(_BEFORE)), 0 if is_before else 1
 
 
-def _strips_of_scan(node: t.Operation) -> list[str]:
-    return node.operator.removeprefix(_BEFORE).split()[2:]
+def _scan_words(node: t.Operation) -> tuple[str, list[str]]:
+    """What its function is called, and what it is given of each iteration besides terms."""
+    words = node.operator.removeprefix(_BEFORE).split()
+    length = 3 if words[1] == "pair" else 2
+    return "_".join(words[:length]), words[length:]
+
+
+def _of_scan(node: t.Operation, strips: Sequence[str], scalars: Sequence[str]) -> list[str]:
+    """What the function of a scan takes, as C texts."""
+    name, optional = _scan_words(node)
+    if name == "scan_sum":
+        return list(strips)
+    terms = strips[: len(strips) - len(optional)]
+    given = dict(zip(optional, strips[len(terms) :], strict=True))
+    if name.startswith("scan_pair"):
+        return [*terms, *scalars, given.get("own", "NULL")]
+    added, further = scalars
+    return [
+        *terms,
+        added,
+        given.get("added", "NULL"),
+        further,
+        given.get("further", "NULL"),
+        given.get("resets", "NULL"),
+    ]
 
 
 def is_quick_power(node: t.Operation) -> bool:

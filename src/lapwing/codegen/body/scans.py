@@ -46,9 +46,7 @@ class _Element:
 class _Link:
     """``added``: to each element before, or of another array, that the value is made of, what is added to it; None for nothing.
     ``operator``: what they are joined by, with ``term``, which does not depend on them; ``further``: what is added to all
-    that; ``reset``: where the value is the term alone, and what is added; ``besides``, ``small``: other terms, and scalars that
-    are added on the way, which must not be so large that something wraps; ``ahead``: what is added besides before the first
-    iteration of a strip."""
+    that; ``reset``: where the value is the term alone, and what is added."""
 
     dtype: str
     added: Mapping[_Element, t.Typed | None]
@@ -56,9 +54,6 @@ class _Link:
     term: t.Typed | None = None
     further: t.Typed | None = None
     reset: t.Typed | None = None
-    besides: t.Typed | None = None
-    small: tuple[t.Typed, ...] = ()
-    ahead: t.Typed | None = None
 
     @property
     def shape(self) -> tuple[object, ...]:
@@ -285,10 +280,10 @@ class _Recurrences:
         if one.reset is not None or other.reset is not None:
             return None
         term = one.term if other.term is None else _joined(operator, one.term, other.term)
-        joined: _Link | None = replace(one, operator=operator, term=term)
-        for element, added in other.added.items():
-            joined = None if joined is None else _with_element(joined, element, added)
-        return joined
+        both = one.added.keys() & other.added.keys()
+        if any(one.added[element] != other.added[element] for element in both):
+            return None  # the larger sum is that of the larger number only where nothing wraps
+        return replace(one, added={**one.added, **other.added}, operator=operator, term=term)
 
     def _choice(self, node: t.Select) -> t.Typed | _Link | None:
         if operator := _extremum_of(node, self._tests.get(node.test, node.test)):
@@ -312,8 +307,7 @@ class _Recurrences:
             zero = t.Literal(node.dtype, 0)
             added = {e: chosen(c or zero, otherwise.added[e] or zero) for e, c in then.added.items()}
             further = chosen(then.further or zero, otherwise.further or zero)
-            small = then.small + otherwise.small
-            return replace(then, added=added, term=chosen(then.term, otherwise.term), further=further, small=small)
+            return replace(then, added=added, term=chosen(then.term, otherwise.term), further=further)
         link, alone = (then, otherwise) if isinstance(then, _Link) else (otherwise, then)
         assert isinstance(link, _Link)
         assert isinstance(alone, t.Typed)
@@ -340,8 +334,7 @@ class _Recurrences:
                     self._scan(array, link)
                     break
             else:
-                self._eliminate()
-                continue
+                array = self._scan_pair()
             del links[array]
 
     def _with_known(self, link: _Link) -> _Link:
@@ -358,83 +351,59 @@ class _Recurrences:
         return link
 
     def _scan(self, array: str, link: _Link) -> None:
-        dtype, now = link.dtype, self._now[array]
         (added,) = link.added.values()
-        none: t.Typed = t.Literal(dtype, 0)
-        operands: list[t.Typed] = [self._carried[array]]
-        others: tuple[t.Typed, ...] = ()
         if not link.operator:
             if added is None or is_invariant(added):
                 raise _Other
-            operator = "sum"
-            operands.append(added)
-        else:
-            if link.term is None:
-                raise _Other
-            strips = {
-                "added": added if added is not None and not is_invariant(added) else None,
-                "further": link.further if link.further is not None and not is_invariant(link.further) else None,
-                "resets": None if link.reset is None else t.Convert(dtype, link.reset),
-                "besides": link.besides,
-            }
-            given = {name: value for name, value in strips.items() if value is not None}
-            operator = " ".join([link.operator, *given])
-            operands += [link.term, *given.values()]
-            scalars = ((added, "added"), (link.further, "further"))
-            others = tuple(none if value is None or name in given else value for value, name in scalars)
-            others += (link.ahead or none, *link.small)
-        for local, name in ((now, "scan"), (self._before[array], "before scan")):
-            value = t.Operation(dtype, f"{name} {operator}", (*operands, *others))
+            self._define(array, "sum", added)
+            return
+        if link.term is None:
+            raise _Other
+        strips = {
+            "added": None if added is None or is_invariant(added) else added,
+            "further": None if link.further is None or is_invariant(link.further) else link.further,
+            "resets": None if link.reset is None else t.Convert(link.dtype, link.reset),
+        }
+        given = {name: value for name, value in strips.items() if value is not None}
+        scalars = (None if "added" in given else added, None if "further" in given else link.further)
+        zeros = (_or_zero(link.dtype, value) for value in scalars)
+        self._define(array, " ".join([link.operator, *given]), link.term, *given.values(), *zeros)
+
+    def _define(self, array: str, operator: str, *operands: t.Typed) -> None:
+        """Defines an array's elements, now and before, by a scan."""
+        load = self._carried[array]
+        for local, name in ((self._now[array], "scan"), (self._before[array], "before scan")):
+            value = t.Operation(load.dtype, f"{name} {operator}", (load, *operands))
             self.definitions[local] = t.TypedLocal(0, "", local, value)
 
-    def _eliminate(self) -> None:
-        """Puts what an array is made of, another one's element of the same iteration and a term, in the place of its element
-        before, where that other one reads it beside its own."""
+    def _scan_pair(self) -> str:
+        """Finds the elements of an array that reads those before of its own, and of another one that is made of its element of
+        the same iteration; its name."""
         for array, link in self._links.items():
             for reader, its in self._links.items():
                 own, read = _Element(reader, True), _Element(array, True)
-                is_made_of_it = link.added.keys() == {_Element(reader, False)} and link.may_join(link.operator)
-                if is_made_of_it and link.term is not None and its.added.keys() == {own, read}:
-                    self._links[reader] = self._without(its, own, read, self._with_named_term(array, link))
-                    return
+                if link.added.keys() == {_Element(reader, False)} and its.added.keys() == {own, read}:
+                    added = (its.added[own], its.added[read], link.added[_Element(reader, False)])
+                    is_plain = all(each.further is None and each.reset is None for each in (its, link))
+                    if is_plain and its.may_join(link.operator) and all(c is None or is_invariant(c) for c in added):
+                        self._pair(reader, its, array, link, added)
+                        return reader
         raise _Other
 
-    def _with_named_term(self, array: str, link: _Link) -> _Link:
-        """An array's link whose term is a local, from which its elements are computed, too."""
-        if link.reset is not None:
+    def _pair(self, reader: str, its: _Link, array: str, link: _Link, added: Sequence[t.Typed | None]) -> None:
+        if link.term is None:
             raise _Other
-        assert link.term is not None
-        term = t.Local(link.dtype, f"{array} term", 1)
-        ((element, added),) = link.added.items()
-        its, now = _sum(link.dtype, self._now[element.array], added), self._now[array]
-        assert its is not None
+        _, reading, linked = added
+        # The other array's term, from which its elements are computed, too.
+        term, now = t.Local(link.dtype, f"{array} term", 1), self._now[array]
         self.definitions[term] = t.TypedLocal(0, "", term, link.term)
-        value = t.Operation(link.dtype, link.operator, (term, its))
+        value = _joined(link.operator, term, _sum(link.dtype, self._now[reader], linked))
         self.definitions[now] = replace(self.definitions[now], value=value)
-        self._links[array] = link = replace(link, term=term)
-        return link
-
-    def _without(self, reader: _Link, own: _Element, read: _Element, link: _Link) -> _Link:
-        """The link of a reader's element to its own before and another one as that to its own alone."""
-        if reader.reset is not None or not reader.may_join(link.operator):
-            raise _Other
-        reading, (further,) = reader.added[read], link.added.values()
-        alone = replace(reader, added={own: reader.added[own]}, operator=link.operator)
-        joined = _with_element(alone, own, _sum(link.dtype, reading, further))
-        small = (*_given(reading), *_given(further))
-        if joined is None or not all(map(is_invariant, small)):
-            raise _Other
-        # What is before the first iteration of all is no extremum of the two: one is read beside the term, and the other is
-        # given what is added to it there.
-        assert link.term is not None
-        besides = t.Operation(link.dtype, "later", (self._carried[read.array], link.term))
-        term = _sum(link.dtype, besides, reading)
-        assert term is not None
-        (both,) = joined.added.values()
-        zero = t.Literal(link.dtype, 0)
-        ahead = t.Operation(link.dtype, "-", (reader.added[own] or zero, both or zero))
-        term = _joined(link.operator, reader.term, term)
-        return replace(joined, term=term, besides=besides, ahead=ahead, small=joined.small + small)
+        later = t.Operation(link.dtype, "later", (self._carried[array], term))
+        both = _joined(link.operator, its.term, _sum(link.dtype, later, reading))
+        own = () if its.term is None else (its.term,)
+        operator = f"pair {link.operator}{' own' if own else ''}"
+        self._define(reader, operator, both, later, *own, *(_or_zero(link.dtype, c) for c in added))
 
 
 def _typed(value: t.Typed | _Link | None) -> t.Typed:
@@ -447,31 +416,17 @@ def _plus(link: _Link, value: t.Typed, operator: str) -> _Link:
     if operator == "-":
         value = t.Operation(link.dtype, "unary -", (value,))
     if link.operator:
-        return replace(link, further=_sum(link.dtype, link.further, value))
+        return replace(link, further=_sum(link.dtype, value, link.further))
     ((element, added),) = link.added.items()
-    return replace(link, added={element: _sum(link.dtype, added, value)})
+    return replace(link, added={element: _sum(link.dtype, value, added)})
 
 
-def _given(value: t.Typed | None) -> tuple[t.Typed, ...]:
-    return () if value is None else (value,)
+def _sum(dtype: str, one: t.Typed, other: t.Typed | None) -> t.Typed:
+    return one if other is None else t.Operation(dtype, "+", (one, other))
 
 
-def _with_element(link: _Link, element: _Element, added: t.Typed | None) -> _Link | None:
-    """A link to one more element, of which it may be one already; None where that is not known."""
-    if element not in link.added or link.added[element] == added:
-        return replace(link, added={**link.added, element: added})
-    small = (*_given(link.added[element]), *_given(added))
-    if not all(map(is_invariant, small)):
-        return None
-    zero = t.Literal(link.dtype, 0)
-    larger = t.Operation(link.dtype, link.operator, (link.added[element] or zero, added or zero))
-    return replace(link, added={**link.added, element: larger}, small=link.small + small)
-
-
-def _sum(dtype: str, one: t.Typed | None, other: t.Typed | None) -> t.Typed | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return t.Operation(dtype, "+", (one, other))
+def _or_zero(dtype: str, value: t.Typed | None) -> t.Typed:
+    return t.Literal(dtype, 0) if value is None else value
 
 
 def _joined(operator: str, one: t.Typed | None, other: t.Typed) -> t.Typed:
