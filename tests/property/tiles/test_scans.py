@@ -19,11 +19,15 @@ from loading import load
 from randomness import first_seed, wanted
 from searching import search
 
+import lapwing as lw
 from lapwing.api.calls.run import run
 from lapwing.codegen.tile import forms_of, tile_source
+from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.planner.plan import Plan
 from lapwing.runtime.binding import native
 from lapwing.runtime.execute import tile_library
 from lapwing.tiling.faces import faces_of
+from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 
 # What does not come from the iteration before.
@@ -36,6 +40,7 @@ TESTS = ("a[i - 1] == b[j - 1]", "w[i, j] > 0", "j > 5", "i == 2", "h[i - 1, j] 
 WIDTHS = {64: (), 32: ("-mno-avx512f",), 16: ("-mno-avx512f", "-mno-avx2")}
 # Of what rows begin with and grow by: small, at the limits of what is computed in vectors, and such that wraps.
 LARGEST = (0, 9, 1000, 2**21, 2**24 - 1, 2**24, 2**24 + 1, 2**30, 2**31 - 1)
+GROWTH = (1, 1, 5, 2**11, 2**31 - 1)
 GAPS = (-2, 0, 1, 3, 2**10, 2**11, 2**13, 2**30, 2**31 - 1)
 
 
@@ -119,60 +124,67 @@ def check(data: st.DataObject) -> None:
     rows, columns = st.integers(2, 9), st.integers(3, 60) | st.sampled_from((255, 257, 258, 259, 274, 530))
     shape = data.draw(st.tuples(rows, columns), label="shape")
     dtype = data.draw(st.sampled_from(("int32", "int64")), label="dtype")
-    largest, factor = data.draw(st.sampled_from(LARGEST), label="largest"), 1 if dtype == "int32" else 2**32
-    gap = data.draw(st.sampled_from(GAPS), label="gap")
-    grows = data.draw(st.sampled_from((1, 1, 5, 2**11, 2**31 - 1)), label="grows")
     width = data.draw(st.sampled_from(list(WIDTHS)), label="bytes of a vector")
     tile = data.draw(st.none() | st.integers(1, 150), label="tile")
-    seed = data.draw(st.integers(0, 99), label="seed")
+    kinds = st.tuples(st.sampled_from(LARGEST), st.sampled_from(GAPS), st.sampled_from(GROWTH), st.integers(0, 99))
+    runs = data.draw(st.lists(kinds, min_size=1, max_size=12), label="largest, gap, growth, seed")
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "nest.py"
         path.write_text(text)
         nest = load(path).nest
 
-    def arguments() -> dict[str, Any]:
-        generator = np.random.default_rng(seed)
-        scaled, ends = factor if seed % 2 else 1, (0.0, 0.5, 0.9, 1.0)[seed % 4]
-
-        def numbers(most: int, *shape: int) -> Any:
-            """Any that are so large at most, or such at either end or both."""
-            found = generator.integers(-most, most, shape, dtype, endpoint=True)
-            if ends:
-                near = generator.integers(max(-most, most - 9), most, shape, dtype, endpoint=True)
-                found = np.where(generator.random(shape) < ends, near, -near)
-            if scaled > 1 and most > 2**20:
-                found = found * np.array(2**32, dtype) + np.array(2**32 - 1 if most == 2**31 - 1 else 0, dtype)
-            return found
-
-        made: dict[str, Any] = {}
-        for name in nest.loops.parameters:
-            if name in "ab":
-                made[name] = generator.integers(0, 3, shape["ab".index(name)]).astype(dtype)
-            elif name == "d":
-                made[name] = np.zeros(shape, np.uint8)
-            elif name == "gap":
-                made[name] = np.dtype(dtype).type(gap)
-            else:
-                made[name] = numbers(grows if name == "w" else largest, *shape)
-        return made
-
-    expected, found = arguments(), arguments()
-    with np.errstate(all="ignore"):
-        right = nest.python(**expected)
-    bound = nest.bind(found)
-    plan = nest.using(tile=tile).plan(**found)
-    skewed = skewed_nest(bound, plan.skew)
-    form = next((f for f in forms_of(skewed, skewed_dependences(nest.dependences, plan.skew)) if f.scanned), None)
-    if form is None:
-        return
-    assert '#include "scans.h"' in tile_source(skewed, faces_of(skewed), form)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(native, "TILE_FLAGS", (*native.TILE_FLAGS, *WIDTHS[width]))
         tile_library.cache_clear()
-        outcome = run(nest, found, plan=in_form(plan, bound, form))
+        for kind in runs:
+            expected, found = (arguments(nest, shape, dtype, *kind) for _ in range(2))
+            with np.errstate(all="ignore"):
+                right = nest.python(**expected)
+            bound, plan = nest.bind(found), nest.using(tile=tile).plan(**found)
+            form = scanned_form(nest, bound, plan)
+            if form is None:
+                break
+            outcome = run(nest, found, plan=in_form(plan, bound, form))
+            check_arrays(found, expected)
+            assert right is None or list(outcome.results.values()) == [right]
     tile_library.cache_clear()
-    check_arrays(found, expected)
-    assert right is None or list(outcome.results.values()) == [right]
+
+
+def scanned_form(nest: lw.Nest, bound: BoundNest, plan: Plan) -> InnerForm | None:
+    skewed = skewed_nest(bound, plan.skew)
+    forms = forms_of(skewed, skewed_dependences(nest.dependences, plan.skew))
+    form = next((form for form in forms if form.scanned), None)
+    assert form is None or '#include "scans.h"' in tile_source(skewed, faces_of(skewed), form)
+    return form
+
+
+def arguments(
+    nest: lw.Nest, shape: tuple[int, int], dtype: str, largest: int, gap: int, growth: int, seed: int
+) -> dict[str, Any]:
+    """Small and large numbers, or such at the ends of their type."""
+    generator = np.random.default_rng(seed)
+    is_large, ends = dtype == "int64" and seed % 2, (0.0, 0.5, 0.9, 1.0)[seed // 2 % 4]
+
+    def numbers(most: int) -> Any:
+        found = generator.integers(-most, most, shape, dtype, endpoint=True)
+        if ends:
+            near = generator.integers(max(-most, most - 9), most, shape, dtype, endpoint=True)
+            found = np.where(generator.random(shape) < ends, near, -near)
+        if is_large and most > 2**20:
+            found = found * np.int64(2**32) + np.int64(2**32 - 1 if most == 2**31 - 1 else 0)
+        return found
+
+    made: dict[str, Any] = {}
+    for name in nest.loops.parameters:
+        if name in "ab":
+            made[name] = generator.integers(0, 3, shape["ab".index(name)]).astype(dtype)
+        elif name == "d":
+            made[name] = np.zeros(shape, np.uint8)
+        elif name == "gap":
+            made[name] = np.dtype(dtype).type(gap)
+        else:
+            made[name] = numbers(growth if name == "w" else largest)
+    return made
 
 
 @pytest.mark.usefixtures("little_optimised")
