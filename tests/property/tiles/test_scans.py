@@ -6,6 +6,7 @@ LAPWING_EXAMPLES sets how many are tried, LAPWING_SEED which ones.
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ TESTS = ("a[i - 1] == b[j - 1]", "w[i, j] > 0", "j > 5", "i == 2", "h[i - 1, j] 
 WIDTHS = {64: (), 32: ("-mno-avx512f",), 16: ("-mno-avx512f", "-mno-avx2")}
 # Of what rows begin with and grow by: small, at the limits of what is computed in vectors, and such that wraps.
 LARGEST = (0, 9, 1000, 2**21, 2**24 - 1, 2**24, 2**24 + 1, 2**30, 2**31 - 1)
+FAR = (0, 3, -3, -(2**31), 2**31 - 1)
 GROWTH = (1, 1, 5, 2**11, 2**31 - 1)
 GAPS = (-2, 0, 1, 3, 2**10, 2**11, 2**13, 2**30, 2**31 - 1)
 
@@ -172,6 +174,13 @@ def arguments(
             found = np.where(generator.random(shape) < ends, near, -near)
         if is_large and most > 2**20:
             found = found * np.int64(2**32) + np.int64(2**32 - 1 if most == 2**31 - 1 else 0)
+        small = generator.integers(-9, 9, shape, dtype)
+        match seed // 8 % 3:
+            case 1:  # what rows begin with, alone
+                small[:, [0, -1]] = found[:, [0, -1]]
+                return small
+            case 2:
+                return np.where(generator.random(shape) < 0.03, found, small)
         return found
 
     made: dict[str, Any] = {}
@@ -180,8 +189,8 @@ def arguments(
             made[name] = generator.integers(0, 3, shape["ab".index(name)]).astype(dtype)
         elif name == "d":
             made[name] = np.zeros(shape, np.uint8)
-        elif name == "gap":
-            made[name] = np.dtype(dtype).type(gap)
+        elif name in ("gap", "far"):
+            made[name] = np.dtype(dtype).type(gap if name == "gap" else FAR[seed % len(FAR)])
         else:
             made[name] = numbers(growth if name == "w" else largest)
     return made
@@ -196,3 +205,60 @@ def test_bits_of_the_plain_loop() -> None:
 @pytest.mark.timeout(3600)
 def test_bits_of_the_plain_loop_at_length() -> None:
     search(check, wanted(4000), first_seed())
+
+
+@lw.nest
+def affine(e, f, h, a, b, gap, far):
+    for i in range(1, h.shape[0]):
+        for j in range(1, h.shape[1]):
+            e[i, j] = max(e[i - 1, j] - 1, h[i - 1, j] - gap)
+            f[i, j] = max(f[i, j - 1] - 1, h[i, j - 1] - gap, -5)
+            h[i, j] = max(h[i - 1, j - 1] + (2 if a[i - 1] == b[j - 1] else -1), e[i, j], f[i, j] - far)
+
+
+@lw.nest
+def subsequence(h, d, a, b):
+    for i in range(1, h.shape[0]):
+        for j in range(1, h.shape[1]):
+            if a[i - 1] == b[j - 1]:
+                h[i, j] = h[i - 1, j - 1] + 1
+                d[i, j] = 3
+            elif h[i - 1, j] >= h[i, j - 1]:
+                h[i, j] = h[i - 1, j]
+                d[i, j] = 1
+            else:
+                h[i, j] = h[i, j - 1]
+                d[i, j] = 2
+
+
+@lw.nest
+def path(h, w, gap):
+    for i in range(1, h.shape[0]):
+        for j in range(h.shape[1] - 2, -1, -1):
+            h[i, j] = min(h[i - 1, j], h[i, j + 1] + gap) + w[i, j]
+
+
+@lw.nest
+def counts(h, w):
+    for i in range(1, h.shape[0]):
+        for j in range(1, h.shape[1]):
+            h[i, j] = h[i, j - 1] + h[i - 1, j] - h[i - 1, j - 1] + w[i, j]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("nest", [affine, subsequence, path, counts], ids=lambda nest: nest.__name__)
+@pytest.mark.usefixtures("little_optimised")
+def test_numbers_that_wrap(nest: lw.Nest, dtype: str) -> None:
+    """Those of the rows around, and of what is added, are small, or so large that it decides what wraps."""
+    plan = None
+    for seed, (largest, gap, growth) in enumerate(itertools.product(LARGEST, (*GAPS, -(2**31)), GROWTH)):
+        expected, found = (arguments(nest, (4, 41), dtype, largest, gap, growth, seed) for _ in range(2))
+        with np.errstate(all="ignore"):
+            nest.python(**expected)
+        if plan is None:
+            bound = nest.bind(found)
+            form = scanned_form(nest, bound, nest.plan(**found))
+            assert form is not None
+            plan = in_form(nest.plan(**found), bound, form)
+        run(nest, found, plan=plan)
+        check_arrays(found, expected)
