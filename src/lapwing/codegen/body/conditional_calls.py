@@ -36,20 +36,24 @@ _Path = tuple[tuple[t.Local, bool], ...]  # conditions that hold, or do not, whe
 _Known = dict[t.Local, t.Local | t.Literal | None]  # what variables are, computed before; None where that cannot be
 
 
-def for_strips(bound: BoundNest, body: t.TypedBody, index: str, independent: bool) -> t.TypedBody:
+def for_strips(
+    bound: BoundNest, body: t.TypedBody, index: str, independent: bool, exists: Exists = lambda _: False
+) -> t.TypedBody:
     """The body of a loop that is gone through in strips: without branches, where its iterations are independent and that can be,
     and with functions called before the conditions that they stand under, where they are called for many iterations at once
-    then. bound: its nest; index, independent: see ``distribution``."""
+    then. bound: its nest; index, independent: see ``distribution``; exists: see ``without_branches``."""
     calls = calls_somewhere(body.statements)
     if independent:
-        converted = without_unread(without_branches(bound, body, in_strips=True).statements) if calls else []
+        converted = without_unread(without_branches(bound, body, exists, in_strips=True).statements) if calls else []
         if calls and _pays(converted) and not calls_left(converted, index, independent):
             body = replace(body, statements=tuple(converted))
         else:
-            body = without_branches(bound, body)
+            body = without_branches(bound, body, exists)
     if not calls:
         return body
-    return replace(body, statements=_with_calls_before(body, elements_that_exist(bound, body), index, independent))
+    return replace(
+        body, statements=_with_calls_before(body, elements_that_exist(bound, body, exists), index, independent)
+    )
 
 
 def _with_calls_before(

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from lapwing.loopnest.binding import typed as t
 
 _STEEPEST = 1024  # factor of the loop's index: less than what makes 64 bits wrap around between the ends
-_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
 class _NotLinear(Exception):
@@ -86,9 +86,9 @@ def _at(statement: t.TypedStatement, ends: _Ends) -> list[t.TypedStatement]:
         return [statement]
     match statement:
         case t.TypedCheck(value=value, array=array):
-            if array is None or _slope(value, ends.name) is None:
+            if array is None or slope(value, ends.name) is None:
                 raise _NotLinear
-            return [replace(statement, value=_with_index(value, ends.name, end)) for end in (ends.first, ends.last)]
+            return [replace(statement, value=with_index(value, ends.name, end)) for end in (ends.first, ends.last)]
         case t.TypedIf(test=test, then=then, otherwise=otherwise):
             return [
                 s
@@ -150,12 +150,12 @@ def _parts(test: t.Typed, truth: bool) -> Iterator[tuple[t.Typed, bool]]:
 def _narrowed(test: t.Typed, truth: bool, ends: _Ends) -> _Ends | None:
     """The ends of the iterations in which a comparison holds; None where that is not known. Where a bound wraps around 64 bits
     there may be more."""
-    if not isinstance(test, t.Operation) or test.operator not in _OPPOSITE:
+    if not isinstance(test, t.Operation) or test.operator not in OPPOSITE:
         return None
-    operator = test.operator if truth else _OPPOSITE[test.operator]
+    operator = test.operator if truth else OPPOSITE[test.operator]
     left, right = test.operands
     if mentions_index(right, ends.name):
-        left, right, operator = right, left, _MIRRORED[operator]
+        left, right, operator = right, left, MIRRORED[operator]
     further = _beyond(left, ends.name)
     if further is None or mentions_index(right, ends.name) or right.dtype != "int64":
         return None
@@ -180,7 +180,7 @@ def _beyond(node: t.Typed, name: str) -> int | None:
     return None
 
 
-def _slope(node: t.Typed, name: str) -> int | None:
+def slope(node: t.Typed, name: str) -> int | None:
     """The factor of the loop's index in a linear expression; None where it is none."""
     if not mentions_index(node, name):
         return 0
@@ -188,22 +188,22 @@ def _slope(node: t.Typed, name: str) -> int | None:
         case t.Index():
             return 1
         case t.Operation(operator="unary -", operands=(operand,), dtype="int64"):
-            inner = _slope(operand, name)
+            inner = slope(operand, name)
             return None if inner is None else -inner
         case t.Operation(operator="+" | "-" as sign, operands=(left, right), dtype="int64"):
-            a, b = _slope(left, name), _slope(right, name)
+            a, b = slope(left, name), slope(right, name)
             return None if a is None or b is None else a + b if sign == "+" else a - b
         case (
             t.Operation(operator="*", operands=(t.Literal(value=int() as factor), operand))
             | t.Operation(operator="*", operands=(operand, t.Literal(value=int() as factor)))
         ) if node.dtype == "int64":
-            inner = _slope(operand, name)
+            inner = slope(operand, name)
             return None if inner is None or abs(inner * factor) > _STEEPEST else inner * factor
     return None
 
 
-def _with_index(node: t.Typed, name: str, value: t.Typed) -> t.Typed:
+def with_index(node: t.Typed, name: str, value: t.Typed) -> t.Typed:
     """A linear expression with something in the place of the loop's index."""
     if isinstance(node, t.Index) and node.name == name:
         return value
-    return t.mapped(node, lambda child: _with_index(child, name, value))
+    return t.mapped(node, lambda child: with_index(child, name, value))

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lapwing.codegen.body.if_conversion import without_branches
+from lapwing.codegen.body.if_conversion import Exists, without_branches
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.ir import Loop
@@ -64,10 +64,10 @@ class _Link:
         return self.further is None and self.operator in ("", operator)
 
 
-def with_scans(bound: BoundNest, body: t.TypedBody, loop: Loop) -> t.TypedBody | None:
+def with_scans(bound: BoundNest, body: t.TypedBody, loop: Loop, exists: Exists = lambda _: False) -> t.TypedBody | None:
     """The body of a nest with scans in the place of recurrences along its innermost loop, so that no iteration waits for another;
-    None where there is anything else that one would wait for, or where something may raise."""
-    body = without_branches(bound, body)
+    None where there is anything else that one would wait for, or where something may raise. exists: see ``without_branches``."""
+    body = without_branches(bound, body, exists)
     if not body.is_straight or any(map(_raises, body.statements)):
         return None
     try:

@@ -189,6 +189,16 @@ class ModuleWriter(StatementWriter):
         if self.bound.body.traps:
             yield "tile->trap = trap;"
 
+    def read_again(self) -> Iterator[str]:
+        """What was written back, after others may have changed it."""
+        offsets = self.accumulator_offsets()
+        for accumulator in self.bound.body.accumulators:
+            c_type, field = C_TYPES[accumulator.dtype], _field(accumulator)
+            name = self.accumulator(accumulator.name)
+            yield f"{name} = ({c_type})tile->accumulators[{offsets[accumulator.name]}].{field};"
+        if self.bound.body.traps:
+            yield "trap = tile->trap;"
+
     # -- invariants --------------------------------------------------------------------------------------------------
 
     def invariant_functions(self) -> Iterator[str]:

@@ -21,6 +21,7 @@ from lapwing.affine.scanning import LoopBounds
 from lapwing.codegen.body.conditional_calls import for_strips
 from lapwing.codegen.body.distribution import Part
 from lapwing.codegen.body.expression import C_TYPES, stripped
+from lapwing.codegen.body.index_sets import Bounds, Interior, interior
 from lapwing.codegen.body.inspection import without_traps
 from lapwing.codegen.body.names import PairNames
 from lapwing.codegen.body.scans import with_scans
@@ -46,11 +47,12 @@ class TileWriter(OuterLoopWriter, FaceWriter):
         self.given = bound
         innermost = bound.nest.space_loops[form.order[-1]]
         body = shortened(bound.body, innermost.name, innermost.step)
-        scanned = with_scans(bound, body, innermost) if form.scanned else None
+        scanned = with_scans(bound, body, innermost, self.exists) if form.scanned else None
         if scanned is not None:
             body, form = in_rows(scanned), replace(form, independent=True)
         elif form.lanes == 1:
-            body = for_strips(bound, body, innermost.name if innermost.step == 1 else "", form.independent)
+            index = innermost.name if innermost.step == 1 else ""
+            body = for_strips(bound, body, index, form.independent, self.exists)
             body = in_rows(body) if form.independent else body
         super().__init__(replace(bound, body=body), faces)
         self.form, self.lanes = form, form.lanes
@@ -60,6 +62,17 @@ class TileWriter(OuterLoopWriter, FaceWriter):
         if self.in_strips:
             self._parts = self.parts_of(body.statements, self._counting_up(innermost.name), form.independent)
         self._part: Part | None = None  # that is written, where it is not the whole body
+        self._interior = None if scanned is not None else self._interior_of(bound, faces, form)
+
+    def _interior_of(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> InteriorTileWriter | None:
+        """The writer of what the innermost loop does inside of where conditions on indices are known, if that is worth it."""
+        if form.lanes > 1 or self.joins_sweeps or any(a.exact_sum for a in bound.body.accumulators):
+            return None
+        found = interior_of(bound, form)
+        if found is None or not (form.scanned or _has_branches(self.bound.body)):
+            return None
+        inside = InteriorTileWriter(bound, faces, form, found, self.suffix)
+        return inside if inside.is_better else None
 
     def _counting_up(self, loop: str) -> str:
         """The name of a loop's index, if that is the loop's coordinate."""
@@ -68,6 +81,15 @@ class TileWriter(OuterLoopWriter, FaceWriter):
     @property
     def is_in_part(self) -> bool:
         return self._part is not None
+
+    def exists(self, load: t.Load) -> bool:
+        """Whether an element is known to exist in every iteration although conditions on indices stand around it."""
+        return False
+
+    @property
+    def suffix(self) -> str:
+        """What names of functions end with, of a tile that has several versions of them."""
+        return ""
 
     @property
     def joins_sweeps(self) -> bool:
@@ -95,8 +117,8 @@ class TileWriter(OuterLoopWriter, FaceWriter):
         lines = [*self.invariant_functions(), *self.point_functions()]
         if inspector is not None:
             lines += [*inspector.source(), ""]
-        if unchecked is not None:
-            lines += [*unchecked.functions(), ""]
+        for version in (self._interior, unchecked):
+            lines += [*version.functions(), ""] if version is not None else []
         lines += [*self.compute("void lw_tile_compute", unchecked), "", *self.face_functions()]
         strips = ['#include "strips.h"'] if any("LW_STRIP" in line for line in lines) else []
         strips += ['#include "scans.h"'] if any("LW_SCAN" in line for line in lines) else []
@@ -153,7 +175,9 @@ class TileWriter(OuterLoopWriter, FaceWriter):
             self.pair(lines, order[-2], innermost, call, is_inside=bool(outer))
         else:
             pragma = INDEPENDENT if self.form.independent else ""
-            if self._wraps:
+            if self._interior is not None:
+                self._loop_with_interior(lines, innermost, self._interior)
+            elif self._wraps:
                 self._split_loop(lines, innermost, call, pragma)
             else:
                 self._innermost_loop(lines, innermost, pragma)
@@ -316,6 +340,51 @@ class TileWriter(OuterLoopWriter, FaceWriter):
         name = super().point_name()
         return self.names.get("point inside", f"{name}_inside") if inside else name
 
+    def _loop_with_interior(self, lines: Lines, k: int, inside: InteriorTileWriter) -> None:
+        """The innermost loop in three parts: in the middle one conditions on indices are known."""
+        x, low, found = self.coordinate(self.nest.loops[k].name), self.loop_bounds(k).low, inside.interior
+        end = self.loop_end(lines, k)
+        first, last, row = (
+            self.names.get((part, k), name)
+            for part, name in (("first", f"{x}_first"), ("last", f"{x}_last"), ("row", "row"))
+        )
+        lines.add(f"int64_t {first} = {low}, {last} = {end};")
+        for bounds in filter(None, (found.first, found.then)):
+            lines.open(f"if ({first} < {last}) {{")
+            self._narrow(lines, bounds, first, last)
+            lines.close()
+        lines.add(f"if ({first} >= {last}) {first} = {last} = {end};")
+        self._loop_over(lines, k, low, first, self.point_call(), "")
+        lines.open(f"if ({first} < {last}) {{")
+        lines.add(f"lw_box {row} = *box;")
+        for outer in self.outer_loops():
+            name = self.coordinate(self.nest.loops[outer].name)
+            lines.add(f"{row}.lo[{outer}] = {name};", f"{row}.hi[{outer}] = {name} + 1;")
+        lines.add(f"{row}.lo[{k}] = {first};", f"{row}.hi[{k}] = {last};")
+        lines.add(*self.write_back(), f"{inside.name}(tile, &{row});", *self.read_again())
+        lines.close()
+        self._loop_over(lines, k, last, end, self.point_call(), "")
+
+    def _narrow(self, lines: Lines, bounds: Bounds, first: str, last: str) -> None:
+        """Brings the ends of what is inside together; it is empty where a condition does not hold."""
+
+        def text(node: t.Typed) -> str:
+            return stripped(self.printer.print(node))
+
+        holds = [*map(text, bounds.holds), *(f"lw_near({text(n)}) == {self.printer.print(n)}" for n in bounds.near)]
+        lines.add(*(f"if (!({each})) {last} = {first};" for each in holds))
+        lines.add(*(f"{first} = lw_max_i64({first}, {text(node)});" for node in bounds.begins))
+        lines.add(*(f"{last} = lw_min_i64({last}, {text(node)});" for node in bounds.ends))
+        for number, node in enumerate(bounds.apart, 1):
+            value = self.names.get(("apart", node), f"apart_{number}")
+            lines.add(
+                f"const int64_t {value} = {text(node)};",
+                f"if ({value} >= {first} && {value} < {last}) {{",
+                f"    if ({value} - {first} < {last} - {value}) {first} = {value} + 1;",
+                f"    else {last} = {value};",
+                "}",
+            )
+
     def _split_loop(self, lines: Lines, k: int, call: str, pragma: str) -> None:
         """The innermost loop in three parts (index set splitting): in the middle one nothing wraps, and vectors can be
         loaded."""
@@ -473,6 +542,23 @@ def _varies(node: t.Typed) -> bool:
     return any(isinstance(part, t.Load | t.Local | t.Index) for part in t.walk(node))
 
 
+def interior_of(bound: BoundNest, form: InnerForm) -> Interior | None:
+    """What the innermost loop of a form does inside of where conditions on indices are known."""
+    loops, innermost = bound.nest.loops, bound.nest.space_loops[form.order[-1]]
+    if bound.skew is not None or innermost.step != 1:
+        return None
+    return interior(bound.body, innermost.name, {loop.name for loop in loops} - {innermost.name})
+
+
+def _has_branches(body: t.TypedBody) -> bool:
+    """Whether there are conditions that compilers make no masks of."""
+    values = (value for s in body.statements if isinstance(s, t.SimpleStatement) for value in t.own_values(s))
+    choices = (node for value in values for node in t.walk(value) if isinstance(node, t.Select))
+    return not body.is_straight or any(
+        isinstance(part, t.Load) for node in choices if not node.speculable for part in t.walk(node)
+    )
+
+
 def is_scanned(bound: BoundNest, form: InnerForm) -> bool:
     """Whether there is code for a form with scans; where something may raise, for boxes that have been inspected."""
     loop, body = bound.nest.space_loops[form.order[-1]], bound.body
@@ -480,7 +566,45 @@ def is_scanned(bound: BoundNest, form: InnerForm) -> bool:
         if InspectorWriter.of(bound) is None:
             return False
         body = without_traps(body)
-    return with_scans(bound, body, loop) is not None
+    if with_scans(bound, body, loop) is not None:
+        return True
+    inside = interior_of(replace(bound, body=body), form)
+    return inside is not None and with_scans(bound, inside.body, loop, lambda _: inside.all_exist) is not None
+
+
+class InteriorTileWriter(TileWriter):
+    """Writes the loops of a plain tile for iterations inside of where conditions on indices are known. suffix: of the version of
+    the tile that it is part of."""
+
+    def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm, found: Interior, suffix: str) -> None:
+        self.interior, self._suffix = found, f"_inside{suffix}"
+        super().__init__(replace(bound, body=found.body), faces, form)
+        self.name = self.names.get("interior tile", f"compute{self._suffix}")
+
+    @property
+    def suffix(self) -> str:
+        return self._suffix
+
+    def exists(self, load: t.Load) -> bool:
+        return self.interior.all_exist
+
+    @property
+    def is_better(self) -> bool:
+        """Whether there is a scan, or no branch is left."""
+        return self.form.independent and not _has_branches(self.bound.body)
+
+    def _interior_of(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
+        return None
+
+    def point_name(self) -> str:
+        return f"{super().point_name()}{self._suffix}"
+
+    def _function(self, invariant: str) -> str:
+        return f"{super()._function(invariant)}{self._suffix}"
+
+    def functions(self) -> Iterator[str]:
+        """The loop body's functions, and the one with the loops."""
+        yield from (*self.invariant_functions(), *self.point_functions(), *self.compute(f"static void {self.name}"))
 
 
 class UncheckedTileWriter(TileWriter):
@@ -495,9 +619,15 @@ class UncheckedTileWriter(TileWriter):
     def _may_leave(self) -> bool:
         return False
 
+    @property
+    def suffix(self) -> str:
+        return "_unchecked"
+
     def functions(self) -> Iterator[str]:
         """The loop body's functions, and the one with the loops."""
-        yield from (*self.invariant_functions(), *self.point_functions(), *self.compute(f"static void {self.name}"))
+        yield from (*self.invariant_functions(), *self.point_functions())
+        yield from () if self._interior is None else (*self._interior.functions(), "")
+        yield from self.compute(f"static void {self.name}")
 
     def point_name(self) -> str:
         return f"{super().point_name()}_unchecked"
