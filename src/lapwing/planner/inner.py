@@ -86,12 +86,12 @@ def choice_by_rule(
     form = next((form for form in of_order if form.lanes == wanted and not form.scanned), plain)
     rule = f"along {name} each point waits about {cycles} cycle{'s' if cycles != 1 else ''} for the one before it"
     sides = block[-2:] if block else [high - low for low, high in bound.domain.box[-2:]]
-    scanned = next((form for form in of_order if form.scanned), None)
-    if scanned is not None and sides[-1] >= SHORTEST_SIDE:
-        return InnerChoice(scanned, f"what {name} waits for are integers, whose recurrence is a scan", rivals)
     for transposed in of_order if is_alone and min(sides) >= SHORTEST_SIDE else ():
         if transposed.transposed and _stores_little(bound, transposed):
             return InnerChoice(transposed, "nobody reads what it writes but the iterations next to it", rivals)
+    scanned = next((form for form in of_order if form.scanned), None)
+    if scanned is not None and sides[-1] >= SHORTEST_SIDE:
+        return InnerChoice(scanned, f"along {name} points wait for integers, whose recurrence is a scan", rivals)
     if joined is not None and cycles > LANES_CYCLES and min(sides) >= SHORTEST_SIDE:
         for transposed in (f for f in of_order if joined(f) >= FEWEST_JOINED):
             return InnerChoice(transposed, f"{rule}, and sweeps share what is copied", rivals)

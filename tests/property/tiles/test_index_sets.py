@@ -171,4 +171,4 @@ def test_which_loops_are_split(nest: lw.Nest, is_split: bool) -> None:
     arrays |= {"x": np.zeros(8, np.int64), "y": np.zeros(8, np.int64)}
     bound = nest.bind({name: arrays[name] for name in nest.loops.parameters})
     texts = [tile_source(bound, faces_of(bound), form) for form in forms_of(bound, nest.dependences) if form.lanes == 1]
-    assert any("compute_inside" in text for text in texts) == is_split
+    assert any("compute_interior" in text for text in texts) == is_split

@@ -334,7 +334,7 @@ class VectorSteps(ImageRegisters):
             *((a.lanes, self._new_of(a)) for a in self._accumulators),
         ]
         for now, new in ((self._variable(name, k) for name in pair) for pair in pairs):
-            lines.add(f"{now}[{lane}] = {test} ? {new}[{lane}] : {now}[{lane}];")
+            lines.add(f"{now}[{lane}] = ({test}) ? {new}[{lane}] : {now}[{lane}];")
         lines.close()
 
     def _new(self, number: int) -> str:

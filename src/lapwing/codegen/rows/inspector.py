@@ -36,8 +36,7 @@ class InspectorWriter(LoopWriter):
 
     def _depth(self) -> int:
         """How deep loops are in which something is looked at."""
-        text = "\n".join(self.statements())
-        return len(self._needed(text)) + _depth(self.bound.body.statements)
+        return max((len(loops) + _depth(statements) for loops, statements in self._groups()), default=0)
 
     def source(self) -> Iterator[str]:
         loops = self._loops()
@@ -54,20 +53,34 @@ class InspectorWriter(LoopWriter):
 
     def _loops(self) -> list[str]:
         """What is looked at before all loops, and in those that it depends on."""
-        names = [self.index(name) for name in self.nest.loop_names]
-        lines, inside = Lines(), list[str]()
-        for position, statement in enumerate(self.bound.body.statements):
-            texts = list(self._block((statement,), (position,)))
-            if any(mentions("\n".join(texts), name) for name in names):
-                inside += texts
-            else:
-                lines.add(*texts)
-        if inside:
-            for k in self._needed("\n".join(inside)):
+        lines, position = Lines(), 0
+        for loops, statements in self._groups():
+            if loops:
+                others = [k for k in range(len(self.nest.loops)) if k not in loops]
+                tests = " && ".join(f"box->lo[{k}] < box->hi[{k}]" for k in others)
+                lines.open(*([f"if ({tests}) {{"] if tests else ["{"]))
+            for k in loops:
                 self._open(lines, k)
-            lines.add(*inside)
+            for statement in statements:
+                lines.add(*self._block((statement,), (position,)))
+                position += 1
             lines.close_all()
         return lines.texts
+
+    def _groups(self) -> list[tuple[tuple[int, ...], list[t.TypedStatement]]]:
+        """Statements by the loops that they depend on (loop fission: they do nothing but look); those that depend on others are
+        left together."""
+        found: dict[tuple[int, ...], list[t.TypedStatement]] = {}
+        for position, statement in enumerate(self.bound.body.statements):
+            loops = tuple(self._needed("\n".join(self._block((statement,), (position,)))))
+            found.setdefault(loops, []).append(statement)
+        apart = t.TypedCheck | t.TypedIf | t.TypedFor
+        if not all(isinstance(statement, apart) for statement in self.bound.body.statements):
+            before = found.pop((), [])
+            rest = [s for s in self.bound.body.statements if s not in before]
+            found = {tuple(sorted({k for loops in found for k in loops})): rest}
+            found |= {(): before} if before else {}
+        return sorted(found.items(), key=lambda group: group[0] != ())
 
     def _needed(self, text: str) -> list[int]:
         """The loops whose indices a text mentions, and those that their bounds depend on."""

@@ -577,7 +577,7 @@ class InteriorTileWriter(TileWriter):
     the tile that it is part of."""
 
     def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm, found: Interior, suffix: str) -> None:
-        self.interior, self._suffix = found, f"_inside{suffix}"
+        self.interior, self._suffix = found, f"_interior{suffix}"
         super().__init__(replace(bound, body=found.body), faces, form)
         self.name = self.names.get("interior tile", f"compute{self._suffix}")
 
@@ -591,7 +591,7 @@ class InteriorTileWriter(TileWriter):
     @property
     def is_better(self) -> bool:
         """Whether there is a scan, or no branch is left."""
-        return self.form.independent and not _has_branches(self.bound.body)
+        return self.form.independent and (self.form.scanned or not _has_branches(self.bound.body))
 
     def _interior_of(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
         return None
