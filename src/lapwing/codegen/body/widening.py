@@ -51,14 +51,17 @@ def of_one_size(body: t.TypedBody, size: int) -> t.TypedBody:
 
 def in_rows(body: t.TypedBody) -> t.TypedBody:
     """A straight body that chooses between values of several sizes with all of the largest size; others as they are."""
-    kinds = t.TypedStore | t.TypedLocal
+    kinds = t.TypedStore | t.TypedLocal | t.TypedAccumulate
     if not body.is_straight or not all(isinstance(s, kinds) for s in body.statements):
         return body
     nodes = [node for s in body.statements for value in t.own_values(s) for node in t.walk(value)]
     targets = [s.target for s in body.statements if isinstance(s, t.TypedStore)]
     elements = {ITEMSIZES.get(node.dtype, 0) for node in (*nodes, *targets) if isinstance(node, t.Load)}
+    reduced = [s for s in body.statements if isinstance(s, t.TypedAccumulate)]
     size = max({*elements, *(ITEMSIZES[n.dtype] for n in nodes if n.dtype in _FLOATS.values())}, default=0)
     if len(elements) < 2 or 0 in elements or size not in _FLOATS or not any(isinstance(n, t.Select) for n in nodes):
+        return body
+    if any(s.position or s.payload or s.value.dtype not in (WIDE[size], _FLOATS[size]) for s in reduced):
         return body
     found = _Rows(size).body(body).statements
     statements = tuple(_with_type_of_element(s) for s in found)
