@@ -1,6 +1,6 @@
-"""Loops around reductions that are computed in lanes: random nests of loops, whose inner loops sum up, multiply, or look for an
-extremum or its place, have the bits of the plain loop, with NaN, infinities, zeros of both signs, ties, and loops without
-iterations among what they meet.
+"""Loops around reductions that are computed in lanes: random nests of loops, whose inner loops sum up, multiply, look for an
+extremum or its place, or go on with what they have stored, have the bits of the plain loop, with NaN, infinities, zeros of both
+signs, ties, and loops without iterations among what they meet.
 
 LAPWING_EXAMPLES sets how many are tried, LAPWING_SEED which ones.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ from searching import search
 
 import lapwing as lw
 from lapwing.codegen.rows import outer_loops
+from lapwing.codegen.tile import tile_source
 from lapwing.runtime.execute import tile_library
+from lapwing.tiling.inner import legal_forms
 
 DTYPES = ("float64", "float64", "float32", "int64", "int32", "int16", "uint8")
 ELEMENTS = (
@@ -176,6 +179,56 @@ def recurrences(draw: st.DrawFn, floats: bool) -> str:
     return "\n".join([*head, *(f"        {line}" for line in lines)]) + "\n"
 
 
+OLD = (
+    "b[k - 1, j]",
+    "b[k - 1, j]",
+    "b[max(k - 1, 0), j]",
+    "b[min(k + 1, m), j]",
+    "b[k + 1, j]",
+    "b[k, j]",
+    "b[k - 2, j]",
+    "g[k - 1, j]",
+    "g[k, j]",
+)
+MIXED = (
+    "b[k - 1, j - 1]",
+    "b[k - 1, j + 1]",
+    "b[k, j + 1]",
+    "b[k, 0]",
+    "b[0, j]",
+    "b[j, k]",
+)  # what other columns store
+
+
+@st.composite
+def filters(draw: st.DrawFn) -> str:
+    """Loops along columns whose iterations take what the ones before them have stored in the column."""
+    others = ("x[k]", "u[j]", "g[k, j]", "g[k + 1, j]", "k", *(draw(st.sampled_from((MIXED, ()))) or ()))
+    lines = []
+    for _ in range(draw(st.integers(1, 2))):
+        bound = draw(st.sampled_from(("2, m", "m", "m - 1, 1, -1", "m - 1, -1, -1", "2, m, 2", "2, j + 1", "j, m")))
+        one, two = draw(st.sampled_from(OLD)), draw(st.sampled_from((*OLD, *others)))
+        target = draw(st.sampled_from(("b[k, j]", "b[k, j]", "b[k, j]", "b[k + 1, j]", "g[k, j]")))
+        value = draw(
+            st.sampled_from(("{0} - {1}", "u[j] * {0} + {1}", "max({0}, {1})", "({1} if {0} > {1} else {0} + {1})"))
+        ).format(one, two)
+        body = draw(
+            st.sampled_from(
+                (
+                    [f"{target} = {value}"],
+                    [f"v = {value}", f"{target} = v - {two}", f"g[k, j] = v + {one}"],
+                    [f"if {one} < x[k]:", f"    {target} = {value}"],
+                )
+            )
+        )
+        lines += [f"for k in range({bound}):", *(f"    {line}" for line in body)]
+    lines = ["for j in range(1, m):", *(f"    {line}" for line in lines)]
+    if draw(st.booleans()):  # in a nest that is done in its own order
+        lines = ["for r in range(2):", "    y[0] = y[0] + b[r, 1]", *(f"    {line}" for line in lines)]
+    head = ["import numpy as np", "import lapwing as lw", "@lw.nest", "def nest(b, g, u, x, y, m):"]
+    return "\n".join([*head, *(f"    {line}" for line in lines)]) + "\n"
+
+
 def arrays(seed: int, n: int, m: int, dtype: str, other: str) -> dict[str, np.ndarray]:
     """other: the type of what is read along rows and columns."""
     random = np.random.default_rng(seed)
@@ -193,6 +246,7 @@ def arrays(seed: int, n: int, m: int, dtype: str, other: str) -> dict[str, np.nd
     kinds = {
         "a": (n, large),
         "b": (large, large),
+        "g": (large, large),
         "c": (n, m),
         "e": (n, m),
         "p": (n, m),
@@ -201,7 +255,7 @@ def arrays(seed: int, n: int, m: int, dtype: str, other: str) -> dict[str, np.nd
         "u": (large,),
     }
     whole = {"p": np.zeros((n, m), np.int64), "z": np.zeros(m, np.int64)}
-    return {name: made(other if name in "bu" else dtype, *shape) for name, shape in kinds.items()} | whole
+    return {name: made(other if name in "bgu" else dtype, *shape) for name, shape in kinds.items()} | whole
 
 
 def check(data: st.DataObject) -> None:
@@ -209,7 +263,7 @@ def check(data: st.DataObject) -> None:
     floats = dtype.startswith("float")
     alike = [other for other in DTYPES if other.startswith("float") == floats]
     other = data.draw(st.sampled_from([dtype, dtype, *alike]), label="dtype of rows")
-    text = data.draw(st.one_of(nests(floats), nests(floats), recurrences(floats)), label="nest")
+    text = data.draw(st.one_of(nests(floats), nests(floats), recurrences(floats), filters()), label="nest")
     n = data.draw(st.integers(1, 6), label="n")
     m = data.draw(st.sampled_from((1, 2, 3, 7, 8, 9, 15, 17, 33, 40, 70)), label="m")
     width = data.draw(st.sampled_from((64, 64, 32, 16)), label="bytes of a vector")
@@ -244,7 +298,7 @@ def check(data: st.DataObject) -> None:
 
 @pytest.mark.usefixtures("little_optimised")
 def test_bits_of_the_plain_loop() -> None:
-    search(check, wanted(6), first_seed())
+    search(check, wanted(8), first_seed())
 
 
 @pytest.mark.long
@@ -301,3 +355,48 @@ def test_what_lanes_store_is_read_in_the_order_of_the_plain_loop(nest: lw.Nest, 
     nest.python(**expected)
     nest(**found)
     check_arrays(found, expected)
+
+
+@lw.nest
+def along_columns(u, v, w):
+    for r in range(2):
+        w[0] = 0.5 * w[r]
+        for j in range(1, u.shape[1] - 1):
+            for i in range(1, u.shape[0]):
+                u[i, j] = u[i, j] - w[j] * u[i - 1, j]
+            for i in range(u.shape[0] - 2, -1, -1):
+                u[i, j] = u[i, j] / v[i, j] + 0.5 * u[i + 1, j] / w[j]
+
+
+@lw.nest
+def from_the_left(u, v, w):
+    for r in range(2):
+        w[0] = 0.5 * w[r]
+        for j in range(1, u.shape[1] - 1):
+            for i in range(1, u.shape[0]):
+                u[i, j] = 0.5 * u[i - 1, j] - w[j] * u[i - 1, j - 1]
+
+
+@lw.nest
+def from_the_right(u, v, w):
+    for r in range(2):
+        w[0] = 0.5 * w[r]
+        for j in range(1, u.shape[1] - 1):
+            for i in range(1, u.shape[0]):
+                u[i, j] = 0.5 * u[i - 1, j] - w[j] * u[i - 1, j + 1]
+
+
+@pytest.mark.parametrize("nest", [along_columns, from_the_left, from_the_right])
+@pytest.mark.parametrize("columns", [10, 19, 70])
+def test_recurrences_along_columns(nest: lw.Nest, columns: int) -> None:
+    random = np.random.default_rng(columns)
+    expected = {name: 1 + random.random((12, columns)) for name in "uv"} | {"w": 1 + random.random(columns)}
+    found = {name: array.copy() for name, array in expected.items()}
+    nest.python(**expected)
+    nest(**found)
+    check_arrays(found, expected)
+    region = lw.Nest(nest.python)
+    region.source = replace(region.source, sequential=True)
+    bound = region.bind(region.arguments(**expected))
+    text = tile_source(bound, (), legal_forms(bound, bound.analysis.dependences)[0])
+    assert ("_in_lanes(" in text) == (nest is along_columns)

@@ -8,7 +8,9 @@ the loop is strip-mined, and its strip interchanged inwards (Allen and Kennedy, 
         c[j] = best                          c[j:] = best[:]
 
 The iterations of an inner loop that sums up floats, or looks for a largest element, wait for one another, and no compiler may
-change their order. Those of the loop around it do not, and each lane goes through its own in their order: every bit stays.
+change their order; nor those of a recurrence, which go on with elements that the ones before have stored, as in filters and
+in eliminations along columns. Those of the loop around it do not, and each lane goes through its own in their order: every
+bit stays.
 
 It is done where lanes read elements that lie side by side, or all the same one, wherever a loop inside reduces; or where each
 goes through a row of its own, of which squares are transposed in registers, if the loop inside is a chain of floats: of
@@ -27,6 +29,7 @@ from lapwing.codegen.outer_loops.independence import (
     accesses_in,
     assigned_outside,
     first_of,
+    is_recurrence,
     may_be_apart,
     may_be_repeated,
     stores_in,
@@ -232,7 +235,7 @@ def _is_worth_it(statements: Sequence[t.TypedStatement], lanes: Lanes) -> bool:
     if not any(map(_reduces, innermost)):
         return False
     rows = False
-    if any(map(_divides_longer, innermost)):
+    if any(_divides_longer(loop) and not is_recurrence(loop) for loop in innermost):
         return False
     for loop in innermost:
         in_rows = rows_of(loop, lanes)
@@ -273,8 +276,9 @@ def _innermost(statements: Iterable[t.TypedStatement]) -> Iterator[t.TypedFor]:
 
 
 def _reduces(loop: t.TypedFor) -> bool:
-    """Whether a loop's iterations wait for one another: by a variable that they hand on, or an element that all store to."""
-    if assigned_outside(loop.body):
+    """Whether a loop's iterations wait for one another: by a variable that they hand on, an element that all store to, or
+    elements that one stores and a later one looks at."""
+    if assigned_outside(loop.body) or is_recurrence(loop):
         return True
     for target in stores_in(loop.body):
         if not any(isinstance(s, t.AffineSubscript) and loop.index.name in s.affine.names for s in target.subscripts):

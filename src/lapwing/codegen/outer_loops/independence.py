@@ -49,6 +49,28 @@ def _pairs(one: t.Load, other: t.Load) -> Iterator[tuple[Affine, Affine]]:
             yield a.affine + a.wrap, b.affine + b.wrap
 
 
+def is_recurrence(loop: t.TypedFor) -> bool:
+    """Whether iterations of a loop look at elements that earlier ones may have stored (a flow dependence that it carries)."""
+    if loop.independent:
+        return False
+    return any(
+        _may_be_later(store, access, loop) for store in stores_in(loop.body) for access in accesses_in(loop.body)
+    )
+
+
+def _may_be_later(store: t.Load, access: t.Load, loop: t.TypedFor) -> bool:
+    """Whether what is stored may be looked at in a later iteration of a loop."""
+    index = loop.index.name
+    if meeting(store, access, index, inner_indices(loop.body)) is not Meeting.ANY:
+        return False
+    step = loop.step.value if isinstance(loop.step, t.Literal) else None
+    for first, second in _pairs(store, access):
+        factor, difference = first.coefficient(index), first - second
+        if factor and not difference.terms and isinstance(step, int) and difference.constant * factor * step < 0:
+            return False  # it is looked at before
+    return True
+
+
 def are_apart(one: t.Load, other: t.Load, ranges: Ranges) -> bool:
     """Whether two accesses are to different elements wherever indices are in their ranges."""
     return one.array != other.array or any(
