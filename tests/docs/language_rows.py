@@ -276,6 +276,17 @@ def with_an_else(u, count):
                 count[i, j] = 1
 
 
+@row(LOOPS, "`return` in the loops", "return i, j")
+def first_above(u):
+    n, m = u.shape
+    for i in range(n):
+        for j in range(m):
+            if u[i, j] > 0.9:
+                return i, j
+            u[i, j] = 0.5
+    return -1, -1
+
+
 # -- statements ----------------------------------------------------------------------------------------------------------
 
 STATEMENTS = "Statements"

@@ -24,12 +24,6 @@ for statement in ("raise ValueError", "assert u[i, j] > 0"):
         f"{statement} in the loops",
         "keep what shows that something is wrong in a reduction",
     )
-body(
-    "return in the body",
-    "if u[i, j] > 6:\n    return  # <-",
-    "return in the loops",
-    "what is looked for in a reduction",
-)
 refuse(
     "break out of the nest",
     """

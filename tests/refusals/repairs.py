@@ -225,11 +225,6 @@ REPAIRS: dict[str, Repair] = {
     # -- statements
     "statement raise ValueError": body("worst = max(worst, u[i, j])", before="worst = 0.0", after="return worst"),
     "statement assert u[i, j] > 0": body("worst = max(worst, -u[i, j])", before="worst = -9.0", after="return worst"),
-    "return in the body": body(
-        "if u[i, j] < best:\n    best = u[i, j]\n    where = i",
-        before="best = 9.0\nwhere = -1",
-        after="return best, where",
-    ),
     "break out of the nest": row("if u[i] <= 6:\n            u[i] = 1.0"),
     "try": body("u[i, j] = 1.0"),
     "with": body("u[i, j] = 1.0"),

@@ -25,6 +25,7 @@ from lapwing.loopnest.normalisation.depth import is_deep
 from lapwing.loopnest.normalisation.loop_else import without_else
 from lapwing.loopnest.normalisation.made_arrays import with_made_arrays
 from lapwing.loopnest.normalisation.range_variables import with_ranges
+from lapwing.loopnest.normalisation.single_exits import with_single_exits
 from lapwing.loopnest.normalisation.tuple_loops import rows_around, selected, unrolled, with_displays
 from lapwing.loopnest.normalisation.windows import with_windows
 
@@ -42,6 +43,7 @@ class FunctionSource:
     ``of_one_type``: whether loops in their own order are refused where a scalar may have several types. ``sums``: of loops of
     such, by line and column, the scalars that they add terms to, exactly where they are floats.
     ``independent``: those of which no dependence joins two iterations, which counts where they are innermost.
+    ``single_exits``: whether what its loops return stands behind them in the syntax tree.
     """
 
     function: Callable[..., Any]
@@ -58,6 +60,7 @@ class FunctionSource:
     of_one_type: bool = False
     sums: Mapping[tuple[int, int], tuple[str, ...]] = field(default_factory=dict)
     independent: frozenset[tuple[int, int]] = frozenset()
+    single_exits: bool = False
 
     @staticmethod
     def of(function: Callable[..., Any]) -> FunctionSource:
@@ -84,7 +87,11 @@ class FunctionSource:
 
         Raises RefusedError where there is none of a plain function.
         """
-        return self.inlined.tree
+        return self._with_single_exits if self.single_exits else self.inlined.tree
+
+    @cached_property
+    def _with_single_exits(self) -> ast.FunctionDef:
+        return with_single_exits(self.inlined.tree)
 
     @cached_property
     def counted(self) -> Counted:

@@ -362,6 +362,28 @@ def loops_with_an_else(u, out):
             out[i, j] += k
 
 
+@case(u=grid(9, 11), v=grid(9, 11, seed=1), most=lambda: 40)
+def until_it_changes_little(u, v, most):
+    if most < 0:
+        return None
+    for sweep in range(most):
+        change = 0.0
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                new = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1])
+                if new > 9.0:
+                    return i, j, sweep
+                change = max(change, abs(new - u[i, j]))
+                u[i, j] = new
+        if change < 0.01:
+            return sweep
+        while v[0, 0] < u[1, 1]:
+            v[0, 0] += 0.125
+            if v[0, 0] == 0.5:
+                return change, sweep
+    return most
+
+
 @case(x=grid(9), y=grid(9, seed=1), n=lambda: 3)
 def nests_in_both_arms(x, y, n):
     for i in range(1, len(x)):

@@ -150,6 +150,7 @@ def make_program(source: FunctionSource, alone: RefusedError) -> Program:
         raise alone
     if _is_nest_but_for_deletions(source.tree, alone):
         raise alone
+    source = replace(source, single_exits=True)
     found = choose_regions(Around(source))
     if found.refused:
         raise RefusedError(*_reasons(source, found.refused, alone))
