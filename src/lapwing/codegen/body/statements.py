@@ -23,6 +23,7 @@ from lapwing.codegen.body.expression import (  # fmt: skip
 from lapwing.codegen.body.if_conversion import without_branches
 from lapwing.codegen.body.names import Names
 from lapwing.codegen.body.text import element, indented, mentions, plus
+from lapwing.codegen.body.unrolling import copies
 from lapwing.codegen.body.wrapping import Wrapping, middle, wrapping
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
@@ -248,6 +249,7 @@ class StatementWriter:
                         f"{x} = lw_next({x}, {each}, {end})",
                     )
                 yield from (INDEPENDENT,) if statement.independent else ()
+                yield from (f"#pragma GCC unroll {times}",) if (times := copies(statement)) else ()
                 yield f"for (int64_t {x} = {first}; {goes_on}; {moves}) {{"
                 yield from self._inner_block(body, place)
                 yield "}"

@@ -1,0 +1,85 @@
+"""Short loops around others are written out: which they are, and that they do what the plain loop does."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lapwing as lw
+from lapwing.codegen.tile import tile_source
+from lapwing.tiling.inner import legal_forms
+
+
+@lw.nest
+def ranked(image, out, window, rank):
+    n, m = image.shape
+    for i in range(1, n - 1):
+        for j in range(1, m - 1):
+            count = 0
+            for di in range(-1, 2):
+                for dj in range(1, -2, -1):
+                    value = image[i + di, j + dj]
+                    k = count
+                    while k > 0 and window[k - 1] > value:
+                        window[k] = window[k - 1]
+                        k -= 1
+                    window[k] = value
+                    count += 1
+            out[i, j] = window[rank]
+
+
+@lw.nest
+def left_to_compilers(u, count):
+    for i in range(1, u.shape[0]):
+        for k in range(3):
+            count[k] = count[k] + u[i - 1]
+        u[i] = count[i % 3]
+
+
+@lw.nest
+def around_a_long_one(u, count):
+    for i in range(1, u.shape[0]):
+        for k in range(3):
+            for q in range(i):
+                count[k] = count[k] + u[q]
+        u[i] = count[i % 3]
+
+
+@lw.nest
+def of_many_iterations(u, count):
+    for i in range(1, u.shape[0]):
+        for k in range(10):
+            while count[k % 3] > 9:
+                count[k % 3] -= u[i - 1]
+        u[i] = count[i % 3]
+
+
+def unrolled_in(nest: lw.Nest, *arguments: Any) -> list[str]:
+    region = lw.Nest(nest.python)
+    region.source = replace(region.source, sequential=True)
+    bound = region.bind(region.arguments(*arguments))
+    text = tile_source(bound, (), legal_forms(bound, bound.analysis.dependences)[0])
+    return re.findall(r"#pragma GCC unroll (\d+)\n *for \(int64_t (\w+) =", text)
+
+
+def test_loops_around_short_ones() -> None:
+    image = np.zeros((5, 6), np.uint8)
+    assert unrolled_in(ranked, image, image.copy(), np.zeros(10, np.uint8), 4) == [("3", "di"), ("3", "dj")]
+
+
+@pytest.mark.parametrize("nest", [left_to_compilers, around_a_long_one, of_many_iterations])
+def test_loops_that_stay(nest: lw.Nest) -> None:
+    assert not unrolled_in(nest, np.ones(5), np.ones(3))
+
+
+@pytest.mark.parametrize("rank", [0, 4, 8, 9])
+def test_bits_of_the_plain_loop(rank: int) -> None:
+    image = np.random.default_rng(rank).integers(0, 9, (9, 14)).astype(np.uint8)
+    found, expected = image.copy(), image.copy()
+    ranked(image, found, np.zeros(10, np.uint8), rank)
+    ranked.python(image, expected, np.zeros(10, np.uint8), rank)
+    assert found.tobytes() == expected.tobytes()
