@@ -71,7 +71,7 @@ def outer_loop(bound: BoundNest, body: Sequence[t.TypedStatement], index: str, p
         return None
     if len(list(accesses_in(body))) > _MOST_ACCESSES or not _is_known(body):
         return None
-    changed = with_scalars(_without_branches(bound, body, _unguarded(bound)))
+    changed = with_scalars(with_choices(bound, body, unguarded(bound)))
     for statements, later in _parts(changed, index, probe):
         if not may_be_apart(statements, later, index):
             continue
@@ -167,7 +167,7 @@ def is_ragged(loop: t.TypedFor, lanes: Lanes) -> bool:
     return lanes.varies(loop.start) or lanes.varies(loop.stop)
 
 
-def _unguarded(bound: BoundNest) -> Exists:
+def unguarded(bound: BoundNest) -> Exists:
     """Which elements exist in every iteration of all loops around them: no condition on indices stands there, and they are
     inside of their arrays, as was checked."""
     guarded: dict[tuple[str, tuple[Affine | None, ...]], bool] = {}
@@ -182,11 +182,10 @@ def _unguarded(bound: BoundNest) -> Exists:
     return is_known
 
 
-def _without_branches(bound: BoundNest, statements: Sequence[t.TypedStatement], exists: Exists) -> _Statements:
+def with_choices(bound: BoundNest, statements: Sequence[t.TypedStatement], exists: Exists) -> _Statements:
     """Statements with conditions as values, those in loops too, where that can be."""
     inside = tuple(
-        replace(s, body=_without_branches(bound, s.body, exists)) if isinstance(s, t.TypedFor) else s
-        for s in statements
+        replace(s, body=with_choices(bound, s.body, exists)) if isinstance(s, t.TypedFor) else s for s in statements
     )
     conditional = [s for s in inside if isinstance(s, t.TypedIf)]
     if not all(map(exists, stores_in(conditional))):

@@ -29,7 +29,7 @@ def meeting(one: t.Load, other: t.Load, index: str, changing: Collection[str]) -
     if one.array != other.array:
         return Meeting.NEVER
     found = Meeting.ANY
-    for first, second in _pairs(one, other):
+    for first, second in affine_pairs(one, other):
         if (first.names | second.names) & set(changing):
             continue
         factor, difference = first.coefficient(index), first - second
@@ -42,7 +42,7 @@ def meeting(one: t.Load, other: t.Load, index: str, changing: Collection[str]) -
     return found
 
 
-def _pairs(one: t.Load, other: t.Load) -> Iterator[tuple[Affine, Affine]]:
+def affine_pairs(one: t.Load, other: t.Load) -> Iterator[tuple[Affine, Affine]]:
     """The indices along each axis of two accesses to one array, where both are affine."""
     for a, b in zip(one.subscripts, other.subscripts, strict=True):
         if isinstance(a, t.AffineSubscript) and isinstance(b, t.AffineSubscript):
@@ -64,7 +64,7 @@ def _may_be_later(store: t.Load, access: t.Load, loop: t.TypedFor) -> bool:
     if meeting(store, access, index, inner_indices(loop.body)) is not Meeting.ANY:
         return False
     step = loop.step.value if isinstance(loop.step, t.Literal) else None
-    for first, second in _pairs(store, access):
+    for first, second in affine_pairs(store, access):
         factor, difference = first.coefficient(index), first - second
         if factor and not difference.terms and isinstance(step, int) and difference.constant * factor * step < 0:
             return False  # it is looked at before
@@ -74,7 +74,7 @@ def _may_be_later(store: t.Load, access: t.Load, loop: t.TypedFor) -> bool:
 def are_apart(one: t.Load, other: t.Load, ranges: Ranges) -> bool:
     """Whether two accesses are to different elements wherever indices are in their ranges."""
     return one.array != other.array or any(
-        ranges.is_positive(a - b) or ranges.is_positive(b - a) for a, b in _pairs(one, other)
+        ranges.is_positive(a - b) or ranges.is_positive(b - a) for a, b in affine_pairs(one, other)
     )
 
 

@@ -32,6 +32,7 @@ from lapwing.codegen.body.wrapping import Wrapping, middle, wrapping
 from lapwing.codegen.rows.faces import FaceWriter
 from lapwing.codegen.rows.inspector import InspectorWriter
 from lapwing.codegen.rows.outer_loops import OuterLoopWriter
+from lapwing.codegen.rows.splitting import with_split_loops
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.chains import shortened
@@ -51,6 +52,7 @@ class TileWriter(OuterLoopWriter, FaceWriter):
         if scanned is not None:
             body, form = in_rows(scanned), replace(form, independent=True)
         elif form.lanes == 1:
+            body = replace(body, statements=with_split_loops(replace(bound, body=body)))
             index = innermost.name if innermost.step == 1 else ""
             body = for_strips(bound, body, index, form.independent, self.exists)
             body = in_rows(body) if form.independent else body
