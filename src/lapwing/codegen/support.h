@@ -549,6 +549,9 @@ LW_INLINE int64_t lw_lookup(int64_t index, int64_t extent, int64_t id, int64_t *
     return inside ? wrapped : 0;
 }
 
+/* Whether an index is inside an axis, from its start. */
+LW_INLINE bool lw_inside(int64_t index, int64_t extent) { return (uint64_t)index < (uint64_t)extent; }
+
 /* Notes whether an index is outside an axis, or counts from its end. */
 LW_INLINE void lw_inspect(int64_t index, int64_t extent, int64_t *trap, int64_t *from_end) {
     *trap |= (index < -extent) | (index >= extent);

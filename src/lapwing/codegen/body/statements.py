@@ -24,6 +24,7 @@ from lapwing.codegen.body.if_conversion import without_branches
 from lapwing.codegen.body.names import Names
 from lapwing.codegen.body.text import element, indented, mentions, plus
 from lapwing.codegen.body.unrolling import copies
+from lapwing.codegen.body.versions import checks_at_ends
 from lapwing.codegen.body.wrapping import Wrapping, middle, wrapping
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
@@ -63,6 +64,7 @@ class StatementWriter:
         dtypes = {node.dtype for value in values for node in t.walk(value)}
         # Of what says whether something holds in iterations of a strip.
         self._inner_bodies: dict[int, tuple[t.TypedFor, tuple[t.TypedStatement, ...]]] = {}  # by the loops' ids
+        self._versions: dict[int, t.TypedFor] = {}  # by their ids, loops that are one of two versions
         self._mask_dtype = "int64" if "float64" in dtypes or "float32" not in dtypes else "int32"
         self._loop_numbers: dict[_Place, int] = {}  # of those that may be gone through in strips
         # Of what functions give for a strip: the array that they fill, and how far behind the iteration's place it is there.
@@ -225,6 +227,9 @@ class StatementWriter:
                 if lanes := self.in_lanes(statement, place):
                     yield from lanes
                     return
+                if versions := self._in_versions(statement, place):
+                    yield from versions
+                    return
                 x = self.index(index.name)
                 end = self.names.get(("end", *place), f"{x}_end")
                 first, last = (stripped(self.printer.print(bound)) for bound in (start, stop))
@@ -268,6 +273,33 @@ class StatementWriter:
     def in_lanes(self, loop: t.TypedFor, place: tuple[int, ...]) -> Sequence[str]:
         """An inner loop of which many iterations are done together; none where it is as it stands."""
         return ()
+
+    def _in_versions(self, loop: t.TypedFor, place: _Place) -> Sequence[str]:
+        """An inner loop with and without checks of indices; none where it has no such indices, or is one of the two."""
+        if not self.in_strips or self.printer.inside or id(loop) in self._versions:
+            return ()
+        number = len(self._versions) // 2 + 1
+        start, stop = (t.Local("int64", f"{loop.index.name} {what}", number) for what in ("from", "until"))
+        by = t.Literal("int64", loop.step.value) if isinstance(loop.step, t.Literal) else None
+        if by is None:
+            return ()
+        last = t.Operation("int64", "-", (stop, by))
+        found = checks_at_ends(replace(loop, start=start, stop=stop), start, last)
+        if found is None:
+            return ()
+        checks, free = found
+        checked = replace(loop, start=start, stop=stop)
+        self._versions |= {id(free): free, id(checked): checked}
+        tests = [f"lw_inside({stripped(self.printer.print(c.index))}, {self._extent(c.array, c.axis)})" for c in checks]
+        lines = [
+            f"const int64_t {self._name(local)} = {stripped(self.printer.print(bound))};"
+            for local, bound in ((start, loop.start), (stop, loop.stop))
+        ]
+        lines.append(f"if ({' & '.join(tests)}) {{")
+        lines += indented(list(self._structured(free, (*place, 0))))
+        lines.append("} else {")
+        lines += indented(list(self._structured(checked, (*place, 1))))
+        return [*lines, "}"]
 
     # -- loops in strips, distributed over several ----------------------------------------------------------------------
 
