@@ -7,6 +7,7 @@ LAPWING_EXAMPLES sets how many are tried, LAPWING_SEED which ones.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -150,6 +151,14 @@ def halved(u, v, size):
         size = half
 
 
+def every_other(u, v, size):
+    for level in range(3):
+        half = size // 2
+        for j in range(half):
+            v[j] = u[2 * j + 1]
+        size = half
+
+
 def test_both_versions_are_there() -> None:
     nest = region_of(halved)
     bound = nest.bind(nest.arguments(np.zeros(40), np.zeros(40), 40))
@@ -159,17 +168,18 @@ def test_both_versions_are_there() -> None:
     assert [part.count("lw_lookup(") for part in loops[-1].split("} else {")] == [0, 2]
 
 
-@pytest.mark.parametrize("size", [0, 1, 2, 7, 8, 9, 40, 41, 42])
-def test_inside_and_outside(size: int) -> None:
+@pytest.mark.parametrize("region", [halved, every_other])
+@pytest.mark.parametrize("size", [0, 1, 2, 7, 8, 9, 40, 42])
+def test_inside_and_outside(size: int, region: Callable[..., None]) -> None:
     random = np.random.default_rng(size)
     expected = {"u": random.random(41), "v": random.random(40)}
     found = {name: array.copy() for name, array in expected.items()}
     if size > 40:
         with pytest.raises(IndexError):
-            halved(**expected, size=size)
+            region(**expected, size=size)
         with pytest.raises(lw.RunError):
-            region_of(halved)(**found, size=size)
+            region_of(region)(**found, size=size)
         return
-    halved(**expected, size=size)
-    region_of(halved)(**found, size=size)
+    region(**expected, size=size)
+    region_of(region)(**found, size=size)
     check_arrays(found, expected)
