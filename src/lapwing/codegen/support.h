@@ -151,13 +151,17 @@ LW_SELECT(c128, double _Complex)
 LW_SELECT(c64, float _Complex)
 
 /* Integers: floor division and its remainder; NumPy's x // 0 and x % 0 are 0, and the least integer // -1 wraps. By a
- * positive number in the text they take no branch, so that compilers take them out of loops. By others a remainder looks
- * first whether there is anything to divide, as there mostly is not where indices go round an array: the branch is
- * predicted, and a division of 64 bits takes as long as ten additions. */
+ * positive number in the text they take no branch, so that compilers take them out of loops. By others a remainder
+ * looks first whether there is anything to divide, as there mostly is not where indices go round an array: the branch
+ * is predicted, and a division of 64 bits takes as long as ten additions. A quotient of numbers that have 32 bits is
+ * divided as such, which takes less (as LLVM bypasses slow divisions). */
 LW_INLINE uint8_t lw_floordiv_u8(uint8_t a, uint8_t b) { return b == 0 ? 0 : (uint8_t)(a / b); }
 LW_INLINE uint8_t lw_mod_u8(uint8_t a, uint8_t b) { return b == 0 ? 0 : (uint8_t)(a % b); }
+#define LW_IS_SHORT(a, b)                                                                                              \
+    (!__builtin_constant_p(b) && sizeof(a) == 8 && b != 0 && (((uint64_t)(a) | (uint64_t)(b)) >> 32) == 0)
 #define LW_INTEGER_DIVISION(suffix, type)                                                                              \
     LW_INLINE type lw_floordiv_##suffix(type a, type b) {                                                              \
+        if (LW_IS_SHORT(a, b)) return (type)((uint32_t)a / (uint32_t)b);                                               \
         if (b == 0) return 0;                                                                                          \
         if (b == -1) return (type)(0 - (uint64_t)a);                                                                   \
         type q = (type)(a / b);                                                                                        \
