@@ -70,6 +70,7 @@ lapwing.tiling.phased
 lapwing.roofline
 lapwing.codegen.body
 lapwing.codegen.outer_loops
+lapwing.codegen.inner_loops
 lapwing.codegen.rows
 lapwing.codegen.lanes
 lapwing.codegen

@@ -77,7 +77,7 @@ LW_INLINE void reinitialised_part_2(const double *restrict old, int64_t old_s0, 
             #pragma GCC ivdep
             for (int64_t k = strip_2; k < strip_end; ++k) {
                 const bool before = old[i * old_s0 + k] > 0.5;
-                const double before_2 = before ? sign[i * v_sign_s0 + k] : 0.0;
+                const double before_2 = sign[i * v_sign_s0 + k];
                 before_strip[k - strip_2] = before;
                 before_2_strip[k - strip_2] = before_2;
             }

@@ -11,15 +11,20 @@ iterations are independent, and for the lanes of a step.
 Compilers do that with masked stores, and branch around those that store nothing: of conditions that hold now and then every other
 branch is mispredicted. Storing what an element holds is nothing to anybody: no other iteration touches it.
 
+Where stores to one array may be to one element, or to several, as in ``a[i, j] = 0; a[(i + 1) % n, j] = 1``, each is done in
+its turn, with its value or with what the element holds by then (predicated stores: Park and Schlansker, On Predicated Execution,
+1991).
+
 Both arms are executed symbolically: variables and elements that they change are looked up in what they have been changed to, and
 where arms join each is a choice between two values (the φ of static single assignment). What is stored to is stored to in every
 iteration, once, at the end of the outermost condition. So everything has to be speculable: it raises nothing, and elements exist.
-Stores under a condition are to elements that exist anyway; nests with others are refused.
+Stores under a condition are to elements that exist anyway, for nests with others are refused; of loops that run in their own
+order that has to be known.
 
-In loops that are gone through in strips, powers and functions may be called under conditions (predication: Park and Schlansker,
-On Predicated Execution, 1991). Such a call keeps the conjunction of the conditions that it stands under as another operand, and
-``distribution`` calls the function where that holds; what raises does so there alone. Arms that compute alike, of other
-operands, do so once, of the operands chosen (branch fusion: Coutinho, Sampaio, Pereira and Meira, PACT 2011).
+In loops that are gone through in strips, powers and functions may be called under conditions (predication). Such a call keeps the
+conjunction of the conditions that it stands under as another operand, and ``distribution`` calls the function where that holds;
+what raises does so there alone. Arms that compute alike, of other operands, do so once, of the operands chosen (branch fusion:
+Coutinho, Sampaio, Pereira and Meira, PACT 2011).
 """
 
 from __future__ import annotations
@@ -40,6 +45,8 @@ from lapwing.tiling.invariants import is_invariant
 _MOST_DIVISIONS = 6  # that are computed whatever conditions say
 _MOST_DIVISIONS_IN_STRIPS = 12  # of which functions are called besides: they take longer
 
+_ALWAYS = t.Literal("bool", True)
+
 # Whether an element exists in every iteration, so that it may be loaded whatever conditions say.
 Exists = Callable[[t.Load], bool]
 
@@ -52,7 +59,8 @@ def without_branches(
     bound: its nest; exists: which elements every iteration has, beside those that are known to; in_strips: whether functions may
     be called where conditions hold.
     """
-    statements, _ = _converted_all(body, elements_that_exist(bound, body, exists), in_strips)
+    known = _Known(elements_that_exist(bound, body, exists), bound.nest.is_sequential)
+    statements, _ = _converted_all(body, known, in_strips)
     return replace(body, statements=tuple(statements))
 
 
@@ -62,7 +70,7 @@ def for_lanes(bound: BoundNest, exists: Exists) -> tuple[t.TypedBody, str | None
     exists: which elements have a place of their own in every iteration, beside those that are in their arrays anyway.
     """
     body, is_there = bound.body, elements_that_exist(bound, bound.body, exists)
-    statements, reason = _converted_all(body, is_there)
+    statements, reason = _converted_all(body, _Known(is_there, bound.nest.is_sequential, in_lanes=True))
     if reason is not None:
         return body, reason
     freed = (t.with_values(s, lambda value: _freed(value, is_there)) for s in statements)
@@ -84,16 +92,32 @@ def elements_that_exist(bound: BoundNest, body: t.TypedBody, exists: Exists = la
     return is_known
 
 
+@dataclass(frozen=True)
+class _Known:
+    """exists: which elements are there in every iteration; is_sequential: whether the nest is one of which elements may be stored
+    to that exist under their conditions alone; in_lanes: whether iterations are those of lanes in buffers."""
+
+    exists: Exists
+    is_sequential: bool
+    in_lanes: bool = False
+
+    def may_be_stored(self, target: t.Load) -> bool:
+        """Whether an element may be stored to in every iteration."""
+        if self.is_sequential and not self.in_lanes:
+            return self.exists(target)
+        return is_speculable(target) or (self.exists(target) and not self.in_lanes)
+
+
 def _converted_all(
-    body: t.TypedBody, exists: Exists, in_strips: bool = False
+    body: t.TypedBody, known: _Known, in_strips: bool = False
 ) -> tuple[list[t.TypedStatement], str | None]:
     """The statements without the conditions that can be values, and why the first other one cannot."""
-    return _converted(body.statements, exists, _Tests(), {a.name: a for a in body.accumulators}, in_strips)
+    return _converted(body.statements, known, _Tests(), {a.name: a for a in body.accumulators}, in_strips)
 
 
 def _converted(
     statements: Sequence[t.TypedStatement],
-    exists: Exists,
+    known: _Known,
     tests: _Tests,
     accumulators: Mapping[str, t.Accumulator],
     in_strips: bool = False,
@@ -104,20 +128,18 @@ def _converted(
         if isinstance(statement, t.SimpleStatement) and in_strips and calls_somewhere((statement,)):
             given = replace(tests)
             try:
-                found += _Converter(statement, exists, tests, accumulators, in_strips).statements()
+                found += _Converter(statement, known, tests, accumulators, in_strips).statements()
             except _Unfit:
                 tests.count, tests.values = given.count, given.values
                 found.append(statement)
         elif isinstance(statement, t.TypedIf):
             given = replace(tests)
             try:
-                done = _Converter(statement, exists, tests, accumulators, in_strips).statements()
+                done = _Converter(statement, known, tests, accumulators, in_strips).statements()
             except _Unfit as unfit:
                 reason = reason or str(unfit)
                 tests.count, tests.values = given.count, given.values
-                arms = (
-                    _converted(arm, exists, tests, accumulators)[0] for arm in (statement.then, statement.otherwise)
-                )
+                arms = (_converted(arm, known, tests, accumulators)[0] for arm in (statement.then, statement.otherwise))
                 then, otherwise = map(tuple, arms)
                 found.append(replace(statement, then=then, otherwise=otherwise))
                 continue
@@ -173,12 +195,12 @@ class _Converter:
     def __init__(
         self,
         statement: t.TypedIf | t.SimpleStatement,
-        exists: Exists,
+        known: _Known,
         tests: _Tests,
         accumulators: Mapping[str, t.Accumulator],
         in_strips: bool,
     ) -> None:
-        self._whole, self._exists, self._tests, self._accumulators = statement, exists, tests, accumulators
+        self._whole, self._exists, self._tests, self._accumulators = statement, known.exists, tests, accumulators
         self._in_strips = in_strips
         inside = list(t.all_statements((statement,)))
         self._stores = {s.target: s for s in inside if isinstance(s, t.TypedStore)}
@@ -196,9 +218,14 @@ class _Converter:
         )
         if divisions > (_MOST_DIVISIONS_IN_STRIPS if in_strips else _MOST_DIVISIONS):
             raise _Unfit("there are many divisions or roots under conditions")
+        self._in_order: list[tuple[t.TypedStore, t.Local, t.Typed]] = []  # stores, when they are done, and their values
+        self._mixed: set[str] = set()  # arrays of which stores may be to one element, or to several
         for target in self._stores:
-            self._check_apart(target, self._stores)
-            if not is_speculable(target):
+            if known.in_lanes:
+                self._check_apart(target, self._stores)
+            elif any(other != target and not _are_apart(target, other) for other in self._stores):
+                self._mixed.add(target.array)
+            if not known.may_be_stored(target):
                 raise _Unfit(f"{target.array} is stored to under a condition at indices that are looked up")
 
     def statements(self) -> list[t.TypedStatement]:
@@ -217,7 +244,11 @@ class _Converter:
                 local = self._tests.value(store.value.dtype)
                 values.append(t.TypedLocal(store.line, store.text, local, store.value))
                 stores[number] = replace(store, value=local)
-        return [*arm.always, *values, *arm.added, *stores]
+        in_order = [
+            replace(store, value=t.Select(store.target.dtype, where, value, store.target, speculable=True))
+            for store, where, value in self._in_order
+        ]
+        return [*arm.always, *values, *arm.added, *stores, *in_order]
 
     def _join(self, statement: t.TypedIf, arm: _Arm, before: _Changed) -> None:
         """Both arms of a condition, as a part of the arm that it stands in. before: what that has changed so far."""
@@ -240,6 +271,13 @@ class _Converter:
         for side, is_then in ((then, True), (otherwise, False)):
             for added in side.added:
                 nothing = t.Literal(added.value.dtype, self._nothing(added))
+                is_sum = self._accumulators[added.name].operator in ("+", "terms")
+                if is_sum and (counted := _truth_of(added.value)) is not None:
+                    # Compilers make vectors of that whatever sizes elements have, and none of a choice.
+                    holds: t.Typed = test if is_then else t.Operation("bool", "not", (test,))
+                    both = holds if counted is _ALWAYS else t.Operation("bool", "&", (holds, counted))
+                    arm.added.append(replace(added, value=t.Convert(added.value.dtype, both)))
+                    continue
                 one, other = (added.value, nothing) if is_then else (nothing, added.value)
                 arm.added.append(replace(added, value=t.Select(nothing.dtype, test, one, other, speculable=True)))
 
@@ -257,6 +295,10 @@ class _Converter:
                 case t.TypedStore(target=target, value=value):
                     if value.dtype != target.dtype:
                         raise _Unfit(f"what is stored to {target.array} under a condition is of another type")
+                    if target.array in self._mixed:
+                        value = self._held(self._value(value, now, arm), arm)
+                        self._in_order.append((statement, self._condition(path, arm), value))
+                        continue
                     self._check_apart(target, now)
                     arm.changed[target] = self._value(value, now, arm)
                 case t.TypedAccumulate(value=value) if not statement.position and not statement.payload:
@@ -265,7 +307,7 @@ class _Converter:
                 case t.TypedIf():
                     self._join(statement, arm, now)
                     # Variables of this arm's own are nobody's besides.
-                    for local in own & arm.changed.keys():
+                    for local in [key for key in arm.changed if key in own]:
                         joined = t.TypedLocal(statement.line, statement.text, local, arm.changed.pop(local))
                         self._name(arm, joined)
                 case _:
@@ -288,6 +330,8 @@ class _Converter:
         def visit(node: t.Typed, path: _Path) -> t.Typed:
             if isinstance(node, t.Load):
                 self._check_apart(node, now)
+                if any(store.target.array == node.array for store, _, _ in self._in_order):
+                    raise _Unfit(f"{node.array} is stored to under a condition, and read after")
             if isinstance(node, t.Load | t.Local) and node in now:
                 if not isinstance(now[node], t.Local | t.Literal | t.Scalar | t.Index):
                     local = self._tests.value(node.dtype)
@@ -333,7 +377,7 @@ class _Converter:
         for node in nodes:
             if self._in_strips:
                 self._check_elements(node)
-            node = _freed(node, lambda _: True)
+            node = _freed(_looked_up_surely(node, self._exists), lambda _: True)
             if not is_speculable(_known_apart(node) if self._in_strips else node, with_divisions=True):
                 raise _Unfit("what is computed under a condition may raise, or calls a function")
 
@@ -456,7 +500,7 @@ class _Converter:
         kind, dtype = self._accumulators[statement.name], statement.value.dtype
         if kind.is_shared or kind.dtype != dtype or not dtype.startswith(("int", "float")):
             raise _Unfit(f"{kind.name} is brought up to date under a condition")
-        if kind.operator == "+":
+        if kind.operator in ("+", "terms"):
             return 0
         if kind.operator not in ("max", "min") or kind.term is None:
             raise _Unfit(f"{kind.name} is brought up to date under a condition")
@@ -464,6 +508,16 @@ class _Converter:
             return -np.inf if kind.operator == "max" else np.inf
         ends = np.iinfo(dtype)
         return int(ends.min if kind.operator == "max" else ends.max)
+
+
+def _truth_of(value: t.Typed) -> t.Typed | None:
+    """The condition whose truth is a number that is added up; None where it is none."""
+    match value:
+        case t.Literal(value=1, dtype=dtype) if dtype.startswith("int"):
+            return _ALWAYS
+        case t.Convert(operand=operand, dtype=dtype) if operand.dtype == "bool" and dtype.startswith("int"):
+            return operand
+    return None
 
 
 def _freed(node: t.Typed, exists: Exists) -> t.Typed:
@@ -479,8 +533,22 @@ def _freed(node: t.Typed, exists: Exists) -> t.Typed:
     return node
 
 
+def _looked_up_surely(node: t.Typed, exists: Exists) -> t.Typed:
+    """An expression with numbers for elements that exist in every iteration, at indices that may be computed in each."""
+    match node:
+        case t.Load(subscripts=subscripts) if exists(node):
+            indices = [s.index for s in subscripts if isinstance(s, t.LookupSubscript) and s.trap is None]
+            if all(isinstance(s, t.AffineSubscript) or s.trap is None for s in subscripts) and all(
+                map(is_speculable, indices)
+            ):
+                return t.Literal(node.dtype, 0)
+    return t.mapped(node, lambda child: _looked_up_surely(child, exists))
+
+
 def _is_free(node: t.Typed, exists: Exists) -> bool:
-    return is_speculable(node) and all(exists(part) for part in t.walk(node) if isinstance(part, t.Load))
+    return is_speculable(_looked_up_surely(node, exists)) and all(
+        exists(part) for part in t.walk(node) if isinstance(part, t.Load)
+    )
 
 
 def _known_apart(node: t.Typed) -> t.Typed:

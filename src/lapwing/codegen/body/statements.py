@@ -227,6 +227,12 @@ class StatementWriter:
                 if lanes := self.in_lanes(statement, place):
                     yield from lanes
                     return
+                several = self.several(statement)
+                if len(several) > 1 or not isinstance(several[0], t.TypedFor):
+                    yield from self._block(several, place)
+                    return
+                statement = several[0]
+                start, stop, body = statement.start, statement.stop, statement.body
                 if versions := self._in_versions(statement, place):
                     yield from versions
                     return
@@ -301,6 +307,10 @@ class StatementWriter:
         lines += indented(list(self._structured(checked, (*place, 1))))
         return [*lines, "}"]
 
+    def several(self, loop: t.TypedFor) -> Sequence[t.TypedStatement]:
+        """Statements in the place of an inner loop: others than the loop alone where it is done as several."""
+        return (loop,)
+
     # -- loops in strips, distributed over several ----------------------------------------------------------------------
 
     def _body_of_inner(self, loop: t.TypedFor) -> tuple[t.TypedStatement, ...]:
@@ -320,9 +330,10 @@ class StatementWriter:
         assigned = {s.local for s in t.all_statements(loop.body) if isinstance(s, t.TypedAssign)}
         body = replace(self.bound.body, statements=loop.body)
         independent = loop.independent and assigned <= declared
+        exists = loop.exist.__contains__
         if counts_up:
-            return for_strips(self.bound, body, loop.index.name, independent).statements
-        return without_branches(self.bound, body).statements if independent else loop.body
+            return for_strips(self.bound, body, loop.index.name, independent, exists).statements
+        return without_branches(self.bound, body, exists).statements if independent else loop.body
 
     def _wraps_of_inner(self, loop: t.TypedFor) -> Wrapping:
         """What wraps along an inner loop of which iterations are independent, so that they are worth vectors."""

@@ -29,6 +29,7 @@ from lapwing.codegen.body.statements import IGNORED, IGNORED_TRAP, IN_ORDER, IND
 from lapwing.codegen.body.text import Lines, indented, mentions, wrapped
 from lapwing.codegen.body.widening import in_rows
 from lapwing.codegen.body.wrapping import Wrapping, middle, wrapping
+from lapwing.codegen.inner_loops.several import several_loops
 from lapwing.codegen.rows.faces import FaceWriter
 from lapwing.codegen.rows.inspector import InspectorWriter
 from lapwing.codegen.rows.outer_loops import OuterLoopWriter
@@ -64,6 +65,9 @@ class TileWriter(OuterLoopWriter, FaceWriter):
         if self.in_strips:
             self._parts = self.parts_of(body.statements, self._counting_up(innermost.name), form.independent)
         self._part: Part | None = None  # that is written, where it is not the whole body
+        self._proved = _proved_subscripts(bound.body)
+        self._several: dict[int, tuple[t.TypedFor, Sequence[t.TypedStatement]]] = {}  # by the identities of inner loops
+        self._bounds = 0  # how many locals hold where parts of inner loops begin and end
         self._interior = None if scanned is not None else self._interior_of(bound, faces, form)
 
     def _interior_of(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> InteriorTileWriter | None:
@@ -75,6 +79,20 @@ class TileWriter(OuterLoopWriter, FaceWriter):
             return None
         inside = InteriorTileWriter(bound, faces, form, found, self.suffix)
         return inside if inside.is_better else None
+
+    def several(self, loop: t.TypedFor) -> Sequence[t.TypedStatement]:
+        if not self.in_strips:
+            return (loop,)
+        if id(loop) not in self._several:
+            made = tuple(several_loops(loop, self._proved.__contains__, self._new_bound))
+            self._several[id(loop)] = loop, made
+            if made != (loop,):  # loops that are made stay as they are
+                self._several |= {id(s): (s, (s,)) for s in t.all_statements(made) if isinstance(s, t.TypedFor)}
+        return self._several[id(loop)][1]
+
+    def _new_bound(self) -> t.Local:
+        self._bounds += 1
+        return t.Local("int64", " bound", self._bounds)
 
     def _counting_up(self, loop: str) -> str:
         """The name of a loop's index, if that is the loop's coordinate."""
@@ -532,6 +550,14 @@ class TileWriter(OuterLoopWriter, FaceWriter):
         return "#pragma omp simd" if plain and (expensive or small) else INDEPENDENT
 
 
+def _proved_subscripts(body: t.TypedBody) -> frozenset[t.LookupSubscript]:
+    """The computed indices that are inside of their arrays by what their parts may be."""
+    values = (value for s in t.all_statements(body.statements) for value in t.own_values(s))
+    loads = (node for value in values for node in t.walk(value) if isinstance(node, t.Load))
+    subscripts = (subscript for load in loads for subscript in load.subscripts)
+    return frozenset(s for s in subscripts if isinstance(s, t.LookupSubscript) and s.trap is None)
+
+
 def _is_expensive(node: t.Typed) -> bool:
     """Whether the expression takes a root of, or divides by, something that varies from point to point."""
     return any(
@@ -615,6 +641,7 @@ class UncheckedTileWriter(TileWriter):
 
     def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
         super().__init__(replace(bound, body=without_traps(bound.body)), faces, form)
+        self._proved = _proved_subscripts(bound.body)  # others are inside where conditions hold that they stand under
         self.name = self.names.get("unchecked tile", "compute_unchecked")
 
     @property

@@ -184,7 +184,8 @@ class TypedIf:
 
 @dataclass(frozen=True)
 class TypedFor:
-    """An inner loop over int64 bounds, and by a step, that are evaluated once, before it; ``independent``: see ``ir.For``."""
+    """An inner loop over int64 bounds, and by a step, that are evaluated once, before it; ``independent``: see ``ir.For``;
+    ``exist``: elements that are known to exist in all iterations."""
 
     line: int
     text: str
@@ -194,6 +195,7 @@ class TypedFor:
     step: Typed
     body: tuple[TypedStatement, ...]
     independent: bool = False
+    exist: frozenset[Load] = frozenset()
 
 
 @dataclass(frozen=True)

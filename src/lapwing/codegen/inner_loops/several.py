@@ -1,0 +1,45 @@
+"""An innermost loop inside of a body as several that leave compilers more freedom: over parts of its range in which conditions on
+its index are decided, or each with some of its stores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lapwing.codegen.inner_loops.elements import Certain, NewLocal, elements_in, may_be_reordered
+from lapwing.codegen.inner_loops.splitting import split_at_conditions
+from lapwing.codegen.inner_loops.stores import distributed_stores
+from lapwing.codegen.outer_loops.independence import Meeting, accesses_in, meeting, stores_in
+from lapwing.loopnest.binding import typed as t
+
+_FEW_ITERATIONS = 8  # that compilers unroll, after which nothing is left of conditions on the index
+
+
+def several_loops(loop: t.TypedFor, certain: Certain, new: NewLocal) -> Sequence[t.TypedStatement]:
+    """Statements in the place of an inner loop: the loop alone, with what is known of it, where nothing is gained."""
+    if any(isinstance(s, t.TypedFor | t.TypedWhile | t.TypedJump) for s in t.all_statements(loop.body)):
+        return [loop]
+    loop = replace(loop, exist=elements_in(loop.body, certain))
+    if not (isinstance(loop.step, t.Literal) and loop.step.value == 1 and may_be_reordered(loop.body)):
+        return [loop]
+    if not loop.independent:
+        if not _are_independent(loop):
+            return [loop] if _is_short(loop) else distributed_stores(loop, new) or [loop]
+        loop = replace(loop, independent=True)
+    return [loop] if _is_short(loop) else split_at_conditions(loop, certain, new)
+
+
+def _are_independent(loop: t.TypedFor) -> bool:
+    """Whether nothing that an iteration stores is touched by others."""
+    accesses = list(accesses_in(loop.body))
+    name = loop.index.name
+    return all(
+        meeting(store, access, name, ()) is not Meeting.ANY for store in stores_in(loop.body) for access in accesses
+    )
+
+
+def _is_short(loop: t.TypedFor) -> bool:
+    match loop:
+        case t.TypedFor(start=t.Literal(value=int() as start), stop=t.Literal(value=int() as stop)):
+            return stop - start <= _FEW_ITERATIONS
+    return False
