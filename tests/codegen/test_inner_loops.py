@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 import numpy as np
@@ -200,3 +201,82 @@ def test_no_element_is_stored_to_that_need_not_be_there() -> None:
     text = text_of(beyond, {"a": given["a"], "b": given["b"]})
     assert "lw_select_i8(test, a[" not in text
     assert "(int8_t)3" in text
+
+
+# -- windows around elements -----------------------------------------------------------------------------------------
+
+
+@in_order
+def blurred(a, b, r, sigma):
+    """A window of which some is outside, and a sum that divides."""
+    n, m = a.shape
+    for i in range(n):
+        for j in range(m):
+            total, norm = 0.0, 0.0
+            for k in range(-r, r + 1):
+                scale = k**2 / sigma
+                for h in range(-r, r + 1):
+                    if 0 <= i + k < n and 0 <= j + h < m:
+                        w = np.exp(-scale - (a[i + k, j + h] - a[i, j]) ** 2)
+                        total += w * a[i + k, j + h]
+                        norm += w
+            b[i, j] = total / norm
+
+
+@in_order
+def in_place(a, b, r, sigma):
+    """What an iteration stores, others look at."""
+    n, m = a.shape
+    for i in range(n):
+        for j in range(r, m):
+            total = 0.0
+            for k in range(r + 1):
+                total += np.exp(-((a[i, j - k] - b[i, j]) ** 2) / sigma)
+            a[i, j] = total
+
+
+@in_order
+def to_the_diagonal(a, b, r, sigma):
+    """How long the inner loop is depends on the outer one."""
+    n, m = a.shape
+    for i in range(n):
+        for j in range(m):
+            total = 0.0
+            for k in range(j + 1):
+                total += np.exp(-a[i, k] / sigma)
+            b[i, j] = total
+
+
+@pytest.mark.parametrize("r", [0, 1, 3, 40])
+@pytest.mark.parametrize("m", [1, 15, 16, 40, 300])
+def test_windows(m: int, r: int) -> None:
+    check_window(blurred, (2, m), r, 0.5)
+
+
+@pytest.mark.parametrize("nest", [in_place, to_the_diagonal])
+def test_loops_that_stay_outside(nest: lw.Nest) -> None:
+    check_window(nest, (3, 70), 2, 0.5)
+    assert "_strip[j - j_strip]" not in text_of(nest, of_window((3, 70), 2, 0.5))
+
+
+def test_functions_are_called_along_the_outer_loop() -> None:
+    assert re.search(r"total_\d_strip\[j - j_strip\]", text_of(blurred, of_window((3, 70), 2, 0.5)))
+
+
+def test_an_error_in_a_window() -> None:
+    given, right = of_window((3, 70), 2, 0.0), of_window((3, 70), 2, 0.0)
+    with pytest.raises(lw.RunError, match="ZeroDivisionError"):
+        blurred(**given)
+    assert all(given[name].tobytes() == right[name].tobytes() for name in "ab")
+
+
+def of_window(shape: tuple[int, int], r: int, sigma: float) -> dict[str, Any]:
+    rng = np.random.default_rng(shape[1])
+    return {"a": rng.random(shape), "b": np.zeros(shape), "r": r, "sigma": sigma}
+
+
+def check_window(nest: lw.Nest, shape: tuple[int, int], r: int, sigma: float) -> None:
+    given, right = of_window(shape, r, sigma), of_window(shape, r, sigma)
+    nest(**given)
+    nest.python(**right)
+    assert all(given[name].tobytes() == right[name].tobytes() for name in "ab")

@@ -1,5 +1,6 @@
 """Random regions whose innermost loops store under conditions: on their index, on what is looked up, to several elements of one
-array, ahead of the index and behind it, with indices that come back at the other end."""
+array, ahead of the index and behind it, with indices that come back at the other end. And such with short loops in them, which
+call functions of the elements in a window."""
 
 from __future__ import annotations
 
@@ -95,3 +96,62 @@ class _Builder:
         if self.chance(15):
             return [f"{indent}{target} = a[{self.row()}, {self.column()}]"]
         return [f"{indent}{target} = {self.pick(self.value, self.value, 'b[i, j]', f'c[{self.row()}, j]')}"]
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> RegionCase:
+    return _Windows(draw).case()
+
+
+class _Windows(_Builder):
+    """Sums over a window around each element, some of which is outside of the array."""
+
+    def case(self) -> RegionCase:
+        n, m = self.integer(1, 3), int(self.pick("20", "3", "40", "300"))
+        arrays = tuple(
+            ArraySpec(name, "float64", (n, m), self.pick("tame", "tame", "special"), self.integer(0, 999))
+            for name in "ab"
+        )
+        self.sums = ["s", "t"][: self.integer(1, 2)]
+        depth = self.integer(1, 2)
+        lines = [
+            "import numpy as np",
+            "def region(a, b, r, q):",
+            "    n, m = a.shape",
+            "    for i in range(n):",
+            "        for j in range(m):",
+        ]
+        starts = [self.pick("0.0", "a[i, j]", "1.0") for _ in self.sums]
+        lines += [f"            {name} = {start}" for name, start in zip(self.sums, starts, strict=True)]
+        indent = " " * 12
+        self.inner = ["k", "l"][:depth]
+        for name in self.inner:
+            lines.append(f"{indent}for {name} in range({self.pick('-r', '-r, 0', '0').split(',')[0]}, r + 1):")
+            indent += "    "
+            if name == "k" and depth == 2 and self.chance(40):
+                lines.append(f"{indent}f = {self.term('k')}")
+                self.inner = ["k", "l"]
+                self.extra = " * f"
+        self.extra = getattr(self, "extra", "")
+        row = f"i + {self.inner[0]}" if depth == 2 else "i"
+        column = f"j + {self.inner[-1]}"
+        tests = [f"0 <= {column} < m", *([f"0 <= {row} < n"] if depth == 2 else [])]
+        if self.chance(30):
+            tests.append(f"a[{row}, {column}] > 0.5")
+        lines.append(f"{indent}if {' and '.join(tests[::-1] if self.chance(20) and len(tests) == 2 else tests)}:")
+        lines.append(f"{indent}    d = a[{row}, {column}] - a[i, j]")
+        for name in self.sums:
+            lines.append(f"{indent}    {name} {self.pick('+=', '-=')} {self.term('d')}{self.extra}")
+        # Of a float of Python's or NumPy's it depends on the window whether dividing by zero raises.
+        divisor = f" / {self.sums[-1]}" if starts[-1] == "a[i, j]" and self.chance(50) else ""
+        lines.append(f"            b[i, j] = {self.sums[0]}{divisor}")
+        if self.chance(20):
+            lines.append("            a[i, j] = 1.0")
+        lines.append("    return n")
+        return RegionCase("\n".join(lines) + "\n", arrays, (("r", self.integer(0, 3)), ("q", self.pick_number())))
+
+    def pick_number(self) -> float:
+        return float(self.pick("0.5", "2.0", "0.0"))
+
+    def term(self, of: str) -> str:
+        return self.pick(f"np.exp(-{of}**2 / q)", f"{of}**2", f"np.exp({of})", f"np.tanh({of}) * {of}", f"{of} * {of}")

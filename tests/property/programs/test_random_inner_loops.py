@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import strategies as st
-from random_inner_loops import inner_loops
+from random_inner_loops import inner_loops, windows
 from randomness import first_seed, wanted
 from searching import search
 from test_random_regions import check_case
@@ -25,6 +25,10 @@ def check_loop(data: st.DataObject) -> None:
     check_case(data.draw(inner_loops(), label="loop"))
 
 
+def check_window(data: st.DataObject) -> None:
+    check_case(data.draw(windows(), label="window"))
+
+
 def test_inner_loops_are_the_plain_loop() -> None:
     search(check_loop, wanted(25), first_seed())
 
@@ -33,3 +37,13 @@ def test_inner_loops_are_the_plain_loop() -> None:
 @pytest.mark.timeout(7200)
 def test_inner_loops_are_the_plain_loop_at_length() -> None:
     search(check_loop, wanted(3000), first_seed() + 1)
+
+
+def test_windows_are_the_plain_loop() -> None:
+    search(check_window, wanted(20), first_seed())
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+def test_windows_are_the_plain_loop_at_length() -> None:
+    search(check_window, wanted(1500), first_seed() + 1)

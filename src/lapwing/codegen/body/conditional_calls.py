@@ -80,6 +80,13 @@ def _pays(statements: Sequence[t.TypedStatement]) -> bool:
     return any(own) or not own
 
 
+def calls_by_strips(statements: Sequence[t.TypedStatement]) -> bool:
+    """Whether statements call functions that take less for many iterations at once."""
+    nodes = (node for s in t.all_statements(statements) for value in t.own_values(s) for node in t.walk(value))
+    calls = (node for node in nodes if isinstance(node, t.Operation) and strip_function(node) is not None)
+    return any((is_quick_power(call) or t.is_numpy_loop(call)) and not is_invariant(call) for call in calls)
+
+
 class _Unknown(Exception):
     """An expression cannot be computed before."""
 

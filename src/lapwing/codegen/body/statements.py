@@ -273,6 +273,8 @@ class StatementWriter:
                 yield "}"
             case t.TypedCheck():
                 yield self.printer.check(statement)
+            case t.TypedStrips(arrays=arrays):
+                yield from (f"{C_TYPES[dtype]} {self.array(name)}[LW_STRIP];" for name, dtype in arrays)
             case t.TypedJump(kind=kind):
                 yield f"{kind};"
 
@@ -372,11 +374,12 @@ class StatementWriter:
     @contextmanager
     def where_inside(self, wraps: Wrapping) -> Iterator[None]:
         """What is written is for iterations in which none of these wraps."""
-        self.printer.inside = frozenset(wraps)
+        around = self.printer.inside
+        self.printer.inside = around | frozenset(wraps)
         try:
             yield
         finally:
-            self.printer.inside = frozenset()
+            self.printer.inside = around
 
     def _parts_of_inner(self, loop: t.TypedFor, body: Sequence[t.TypedStatement], place: _Place) -> tuple[Part, ...]:
         counts_up = isinstance(loop.step, t.Literal) and loop.step.value == 1

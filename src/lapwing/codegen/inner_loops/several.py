@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lapwing.codegen.inner_loops.elements import Certain, NewLocal, elements_in, may_be_reordered
+from lapwing.codegen.inner_loops.interchange import interchanged
 from lapwing.codegen.inner_loops.splitting import split_at_conditions
 from lapwing.codegen.inner_loops.stores import distributed_stores
 from lapwing.codegen.outer_loops.independence import Meeting, accesses_in, meeting, stores_in
@@ -18,7 +19,7 @@ _FEW_ITERATIONS = 8  # that compilers unroll, after which nothing is left of con
 def several_loops(loop: t.TypedFor, certain: Certain, new: NewLocal) -> Sequence[t.TypedStatement]:
     """Statements in the place of an inner loop: the loop alone, with what is known of it, where nothing is gained."""
     if any(isinstance(s, t.TypedFor | t.TypedWhile | t.TypedJump) for s in t.all_statements(loop.body)):
-        return [loop]
+        return interchanged(loop, certain, new) or [loop]
     loop = replace(loop, exist=elements_in(loop.body, certain))
     if not (isinstance(loop.step, t.Literal) and loop.step.value == 1 and may_be_reordered(loop.body)):
         return [loop]

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lapwing.affine.affine import Affine
+from lapwing.codegen.body.conditional_calls import calls_by_strips
 from lapwing.codegen.inner_loops.elements import COMPARISONS, Certain, NewLocal, elements_in
 from lapwing.codegen.outer_loops.independence import stores_in
 from lapwing.codegen.outer_loops.ranges import form_of
@@ -26,7 +27,7 @@ from lapwing.loopnest.binding.effects import is_speculable
 _Part = Callable[
     [t.Typed, t.Typed, bool], list[t.TypedStatement]
 ]  # a loop from a start to a stop, where a condition has a truth
-_MOST_CONDITIONS = 3  # by which a loop is split: each makes two or three of one
+_MOST_CONDITIONS = 4  # by which a loop is split: each makes two or three of one
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
@@ -49,6 +50,9 @@ class _Splitting:
     def __init__(self, loop: t.TypedFor, certain: Certain, new: NewLocal) -> None:
         self._name, self._certain, self._new = loop.index.name, certain, new
         self._stored = {target.array for target in stores_in(loop.body)}
+        self._calls = calls_by_strips(
+            loop.body
+        )  # which is not worth packing arguments for, where a condition is the same
         self._forms: dict[t.Typed, Affine] = {}  # of locals that hold where loops begin and end
         inside = t.all_statements(loop.body)
         self._inner = {s.local for s in inside if isinstance(s, t.TypedLocal | t.TypedVariable)}
@@ -128,7 +132,7 @@ class _Splitting:
         for condition in others:
             if not any(isinstance(part, t.Load) for part in t.walk(condition.node)):
                 return condition
-        return always[0] if others and always else None
+        return always[0] if always and (others or self._calls) else None
 
     def _read(self, node: t.Typed) -> _Condition | None:
         if not isinstance(node, t.Operation) or node.operator not in COMPARISONS:

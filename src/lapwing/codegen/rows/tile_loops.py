@@ -87,7 +87,10 @@ class TileWriter(OuterLoopWriter, FaceWriter):
             made = tuple(several_loops(loop, self._proved.__contains__, self._new_bound))
             self._several[id(loop)] = loop, made
             if made != (loop,):  # loops that are made stay as they are
-                self._several |= {id(s): (s, (s,)) for s in t.all_statements(made) if isinstance(s, t.TypedFor)}
+                self._inner |= {s.index.name for s in t.all_statements(made) if isinstance(s, t.TypedFor)}
+                given = {id(s) for s in t.all_statements(loop.body)}
+                new = [s for s in t.all_statements(made) if isinstance(s, t.TypedFor) and id(s) not in given]
+                self._several |= {id(s): (s, (s,)) for s in new}
         return self._several[id(loop)][1]
 
     def _new_bound(self) -> t.Local:

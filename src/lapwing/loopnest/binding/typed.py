@@ -219,6 +219,15 @@ class TypedCheck:
 
 
 @dataclass(frozen=True)
+class TypedStrips:
+    """Declares arrays with an element for every iteration of a strip, by their names, with their dtypes: nobody else has them."""
+
+    line: int
+    text: str
+    arrays: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
 class TypedJump:
     """``kind`` is ``break``, ``continue``, or ``return``: the end of an iteration of the nest's own loops."""
 
@@ -228,7 +237,9 @@ class TypedJump:
 
 
 SimpleStatement = TypedStore | TypedLocal | TypedAssign | TypedAccumulate | TypedRounded  # what gives something a value
-TypedStatement = SimpleStatement | TypedVariable | TypedIf | TypedFor | TypedWhile | TypedCheck | TypedJump
+TypedStatement = (
+    SimpleStatement | TypedVariable | TypedIf | TypedFor | TypedWhile | TypedCheck | TypedStrips | TypedJump
+)
 
 
 @dataclass(frozen=True)
