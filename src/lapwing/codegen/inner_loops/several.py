@@ -1,11 +1,13 @@
-"""An innermost loop inside of a body as several that leave compilers more freedom: over parts of its range in which conditions on
-its index are decided, or each with some of its stores."""
+"""A loop inside of a body as several that leave compilers more freedom: over parts of its range in which conditions on its index
+are decided, each with some of its stores, or as strips that go through loops inside of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
+from lapwing.codegen.body.if_conversion import calls_somewhere
+from lapwing.codegen.body.wrapping import wrapping
 from lapwing.codegen.inner_loops.elements import Certain, NewLocal, elements_in, may_be_reordered
 from lapwing.codegen.inner_loops.interchange import interchanged
 from lapwing.codegen.inner_loops.splitting import split_at_conditions
@@ -24,10 +26,24 @@ def several_loops(loop: t.TypedFor, certain: Certain, new: NewLocal) -> Sequence
     if not (isinstance(loop.step, t.Literal) and loop.step.value == 1 and may_be_reordered(loop.body)):
         return [loop]
     if not loop.independent:
+        if not _is_worth_it(loop):
+            return [loop]
         if not _are_independent(loop):
             return [loop] if _is_short(loop) else distributed_stores(loop, new) or [loop]
         loop = replace(loop, independent=True)
     return [loop] if _is_short(loop) else split_at_conditions(loop, certain, new)
+
+
+def _is_worth_it(loop: t.TypedFor) -> bool:
+    """Whether there is more to do than compilers do by themselves: conditions, indices that come back, calls, and several stores
+    to one array."""
+    if any(isinstance(s, t.TypedIf) for s in loop.body) or wrapping(loop.body, loop.index.name):
+        return True
+    arrays = [target.array for target in stores_in(loop.body)]
+    if calls_somewhere(loop.body) or len(arrays) > len(set(arrays)):
+        return True
+    values = (value for s in loop.body for value in t.own_values(s))
+    return any(isinstance(node, t.Select) for value in values for node in t.walk(value))
 
 
 def _are_independent(loop: t.TypedFor) -> bool:
