@@ -49,6 +49,17 @@ def moved_down(a, b):
 
 
 @in_order
+def onto_both_rows(a, b):
+    """The same, whatever the other array has."""
+    n, m = a.shape
+    for i in range(n):
+        for j in range(m):
+            if b[i, j] == 1:
+                a[i, j] = 2
+                a[(i + 1) % n, j] = 3
+
+
+@in_order
 def fluxes(a, b):
     """Updates of both neighbours of an edge."""
     n, m = a.shape
@@ -150,7 +161,7 @@ def arrays(shape: tuple[int, int], dtype: str) -> dict[str, np.ndarray]:
     return {name: rng.integers(0, 3, shape).astype(dtype) for name in "ab"} | {"w": rng.integers(1, 9, shape[0])}
 
 
-NESTS = (moved_right, moved_down, fluxes, chained, shifted, both_ends, beyond)
+NESTS = (moved_right, moved_down, onto_both_rows, fluxes, chained, shifted, both_ends, beyond)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int64", "float64"])
