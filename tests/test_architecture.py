@@ -185,6 +185,7 @@ OF_THEIR_OWN = {
     "property/nests": "such nests, and the programs that run them",
     "property/programs": "random programs of several nests, random sequential regions",
     "property/simulated": "ranks that exchange messages in Python",
+    "property/rows": "innermost loops whose rows stay where they are",
     "property/tiles": "tiles in every inner form",
     "refusals": "what is refused of a nest, in which words, and that the advice helps",
     "overlap/corpus": "programs by the analysis they test",

@@ -37,7 +37,7 @@ class InnerForm:
     does all of the nest. ``coalesced``: whether the rows of a lane in all planes of the third loop from the inside are one.
     ``in_place``: whether one rank works on arrays where they lie although their rows are crowded (``runtime.arrays.storage``);
     else it copies those into padded memory first. ``scanned``: whether what joins iterations of the innermost loop are
-    recurrences of integers, computed as scans (``codegen.body.scans``)."""
+    recurrences of integers, computed as scans (``codegen.inner_loops.scans``)."""
 
     order: tuple[int, ...]
     lanes: int

@@ -268,9 +268,9 @@ static void compute_wide(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 16; ++lane) {
-                            h_now_0[lane] = (low <= (int32_t)(lane)) & ((int32_t)(lane) < high) ? h_new_2_0[lane]
+                            h_now_0[lane] = ((low <= (int32_t)(lane)) & ((int32_t)(lane) < high)) ? h_new_2_0[lane]
                                     : h_now_0[lane];
-                            best_lanes_0[lane] = (low <= (int32_t)(lane)) & ((int32_t)(lane) < high)
+                            best_lanes_0[lane] = ((low <= (int32_t)(lane)) & ((int32_t)(lane) < high))
                                     ? best_lanes_new_0[lane] : best_lanes_0[lane];
                         }
                     }
@@ -286,9 +286,9 @@ static void compute_wide(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 16; ++lane) {
-                            h_now_1[lane] = (low <= (int32_t)(lane + 16)) & ((int32_t)(lane + 16) < high)
+                            h_now_1[lane] = ((low <= (int32_t)(lane + 16)) & ((int32_t)(lane + 16) < high))
                                     ? h_new_2_1[lane] : h_now_1[lane];
-                            best_lanes_1[lane] = (low <= (int32_t)(lane + 16)) & ((int32_t)(lane + 16) < high)
+                            best_lanes_1[lane] = ((low <= (int32_t)(lane + 16)) & ((int32_t)(lane + 16) < high))
                                     ? best_lanes_new_1[lane] : best_lanes_1[lane];
                         }
                     }
@@ -304,9 +304,9 @@ static void compute_wide(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 16; ++lane) {
-                            h_now_2[lane] = (low <= (int32_t)(lane + 32)) & ((int32_t)(lane + 32) < high)
+                            h_now_2[lane] = ((low <= (int32_t)(lane + 32)) & ((int32_t)(lane + 32) < high))
                                     ? h_new_2_2[lane] : h_now_2[lane];
-                            best_lanes_2[lane] = (low <= (int32_t)(lane + 32)) & ((int32_t)(lane + 32) < high)
+                            best_lanes_2[lane] = ((low <= (int32_t)(lane + 32)) & ((int32_t)(lane + 32) < high))
                                     ? best_lanes_new_2[lane] : best_lanes_2[lane];
                         }
                     }
@@ -322,9 +322,9 @@ static void compute_wide(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 16; ++lane) {
-                            h_now_3[lane] = (low <= (int32_t)(lane + 48)) & ((int32_t)(lane + 48) < high)
+                            h_now_3[lane] = ((low <= (int32_t)(lane + 48)) & ((int32_t)(lane + 48) < high))
                                     ? h_new_2_3[lane] : h_now_3[lane];
-                            best_lanes_3[lane] = (low <= (int32_t)(lane + 48)) & ((int32_t)(lane + 48) < high)
+                            best_lanes_3[lane] = ((low <= (int32_t)(lane + 48)) & ((int32_t)(lane + 48) < high))
                                     ? best_lanes_new_3[lane] : best_lanes_3[lane];
                         }
                     }
@@ -583,9 +583,9 @@ static void compute_narrow(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 32; ++lane) {
-                            h_now_0[lane] = (low <= (int16_t)(lane)) & ((int16_t)(lane) < high) ? h_new_2_0[lane]
+                            h_now_0[lane] = ((low <= (int16_t)(lane)) & ((int16_t)(lane) < high)) ? h_new_2_0[lane]
                                     : h_now_0[lane];
-                            best_lanes_0[lane] = (low <= (int16_t)(lane)) & ((int16_t)(lane) < high)
+                            best_lanes_0[lane] = ((low <= (int16_t)(lane)) & ((int16_t)(lane) < high))
                                     ? best_lanes_new_0[lane] : best_lanes_0[lane];
                         }
                     }
@@ -601,9 +601,9 @@ static void compute_narrow(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 32; ++lane) {
-                            h_now_1[lane] = (low <= (int16_t)(lane + 32)) & ((int16_t)(lane + 32) < high)
+                            h_now_1[lane] = ((low <= (int16_t)(lane + 32)) & ((int16_t)(lane + 32) < high))
                                     ? h_new_2_1[lane] : h_now_1[lane];
-                            best_lanes_1[lane] = (low <= (int16_t)(lane + 32)) & ((int16_t)(lane + 32) < high)
+                            best_lanes_1[lane] = ((low <= (int16_t)(lane + 32)) & ((int16_t)(lane + 32) < high))
                                     ? best_lanes_new_1[lane] : best_lanes_1[lane];
                         }
                     }

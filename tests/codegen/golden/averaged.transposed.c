@@ -274,7 +274,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_0[lane] = (low <= (int64_t)(lane)) & ((int64_t)(lane) < high) ? u_new_0[lane]
+                                u_now_0[lane] = ((low <= (int64_t)(lane)) & ((int64_t)(lane) < high)) ? u_new_0[lane]
                                         : u_now_0[lane];
                             }
                         }
@@ -288,7 +288,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_1[lane] = (low <= (int64_t)(lane + 8)) & ((int64_t)(lane + 8) < high)
+                                u_now_1[lane] = ((low <= (int64_t)(lane + 8)) & ((int64_t)(lane + 8) < high))
                                         ? u_new_1[lane] : u_now_1[lane];
                             }
                         }
@@ -302,7 +302,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_2[lane] = (low <= (int64_t)(lane + 16)) & ((int64_t)(lane + 16) < high)
+                                u_now_2[lane] = ((low <= (int64_t)(lane + 16)) & ((int64_t)(lane + 16) < high))
                                         ? u_new_2[lane] : u_now_2[lane];
                             }
                         }
@@ -316,7 +316,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_3[lane] = (low <= (int64_t)(lane + 24)) & ((int64_t)(lane + 24) < high)
+                                u_now_3[lane] = ((low <= (int64_t)(lane + 24)) & ((int64_t)(lane + 24) < high))
                                         ? u_new_3[lane] : u_now_3[lane];
                             }
                         }
@@ -330,7 +330,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_4[lane] = (low <= (int64_t)(lane + 32)) & ((int64_t)(lane + 32) < high)
+                                u_now_4[lane] = ((low <= (int64_t)(lane + 32)) & ((int64_t)(lane + 32) < high))
                                         ? u_new_4[lane] : u_now_4[lane];
                             }
                         }
@@ -344,7 +344,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_5[lane] = (low <= (int64_t)(lane + 40)) & ((int64_t)(lane + 40) < high)
+                                u_now_5[lane] = ((low <= (int64_t)(lane + 40)) & ((int64_t)(lane + 40) < high))
                                         ? u_new_5[lane] : u_now_5[lane];
                             }
                         }
@@ -358,7 +358,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_6[lane] = (low <= (int64_t)(lane + 48)) & ((int64_t)(lane + 48) < high)
+                                u_now_6[lane] = ((low <= (int64_t)(lane + 48)) & ((int64_t)(lane + 48) < high))
                                         ? u_new_6[lane] : u_now_6[lane];
                             }
                         }
@@ -372,7 +372,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_7[lane] = (low <= (int64_t)(lane + 56)) & ((int64_t)(lane + 56) < high)
+                                u_now_7[lane] = ((low <= (int64_t)(lane + 56)) & ((int64_t)(lane + 56) < high))
                                         ? u_new_7[lane] : u_now_7[lane];
                             }
                         }
@@ -396,49 +396,49 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         const vector_of_double u_new_0 = *(const vector_of_double_anywhere *)(u_now + first_lane);
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_0[lane] = (low <= (int64_t)(lane)) & ((int64_t)(lane) < high) ? u_new_0[lane]
+                            u_now_0[lane] = ((low <= (int64_t)(lane)) & ((int64_t)(lane) < high)) ? u_new_0[lane]
                                     : u_now_0[lane];
                         }
                         const vector_of_double u_new_1 = *(const vector_of_double_anywhere *)(u_now + first_lane + 8);
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_1[lane] = (low <= (int64_t)(lane + 8)) & ((int64_t)(lane + 8) < high) ? u_new_1[lane]
-                                    : u_now_1[lane];
+                            u_now_1[lane] = ((low <= (int64_t)(lane + 8)) & ((int64_t)(lane + 8) < high))
+                                    ? u_new_1[lane] : u_now_1[lane];
                         }
                         const vector_of_double u_new_2 = *(const vector_of_double_anywhere *)(u_now + first_lane + 16);
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_2[lane] = (low <= (int64_t)(lane + 16)) & ((int64_t)(lane + 16) < high)
+                            u_now_2[lane] = ((low <= (int64_t)(lane + 16)) & ((int64_t)(lane + 16) < high))
                                     ? u_new_2[lane] : u_now_2[lane];
                         }
                         const vector_of_double u_new_3 = *(const vector_of_double_anywhere *)(u_now + first_lane + 24);
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_3[lane] = (low <= (int64_t)(lane + 24)) & ((int64_t)(lane + 24) < high)
+                            u_now_3[lane] = ((low <= (int64_t)(lane + 24)) & ((int64_t)(lane + 24) < high))
                                     ? u_new_3[lane] : u_now_3[lane];
                         }
                         const vector_of_double u_new_4 = *(const vector_of_double_anywhere *)(u_now + first_lane + 32);
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_4[lane] = (low <= (int64_t)(lane + 32)) & ((int64_t)(lane + 32) < high)
+                            u_now_4[lane] = ((low <= (int64_t)(lane + 32)) & ((int64_t)(lane + 32) < high))
                                     ? u_new_4[lane] : u_now_4[lane];
                         }
                         const vector_of_double u_new_5 = *(const vector_of_double_anywhere *)(u_now + first_lane + 40);
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_5[lane] = (low <= (int64_t)(lane + 40)) & ((int64_t)(lane + 40) < high)
+                            u_now_5[lane] = ((low <= (int64_t)(lane + 40)) & ((int64_t)(lane + 40) < high))
                                     ? u_new_5[lane] : u_now_5[lane];
                         }
                         const vector_of_double u_new_6 = *(const vector_of_double_anywhere *)(u_now + first_lane + 48);
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_6[lane] = (low <= (int64_t)(lane + 48)) & ((int64_t)(lane + 48) < high)
+                            u_now_6[lane] = ((low <= (int64_t)(lane + 48)) & ((int64_t)(lane + 48) < high))
                                     ? u_new_6[lane] : u_now_6[lane];
                         }
                         const vector_of_double u_new_7 = *(const vector_of_double_anywhere *)(u_now + first_lane + 56);
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_7[lane] = (low <= (int64_t)(lane + 56)) & ((int64_t)(lane + 56) < high)
+                            u_now_7[lane] = ((low <= (int64_t)(lane + 56)) & ((int64_t)(lane + 56) < high))
                                     ? u_new_7[lane] : u_now_7[lane];
                         }
                     }

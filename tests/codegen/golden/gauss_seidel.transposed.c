@@ -225,7 +225,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_8[lane] = (int64_t)(lane + 64) < beyond - first_lane ? u_new_8[lane]
+                                u_now_8[lane] = ((int64_t)(lane + 64) < beyond - first_lane) ? u_new_8[lane]
                                         : u_now_8[lane];
                             }
                             *(vector_of_double_anywhere *)(u_now + first_lane) = u_now_0;
@@ -331,7 +331,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_7[lane] = (int64_t)(lane + 56) < beyond - first_lane ? u_new_7[lane]
+                                u_now_7[lane] = ((int64_t)(lane + 56) < beyond - first_lane) ? u_new_7[lane]
                                         : u_now_7[lane];
                             }
                             *(vector_of_double_anywhere *)(u_now + first_lane) = u_now_0;
@@ -387,7 +387,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_0[lane] = (low <= (int64_t)(lane)) & ((int64_t)(lane) < high) ? u_new_0[lane]
+                                u_now_0[lane] = ((low <= (int64_t)(lane)) & ((int64_t)(lane) < high)) ? u_new_0[lane]
                                         : u_now_0[lane];
                             }
                             vector_of_double u_new_1 = u_now_1;
@@ -399,7 +399,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_1[lane] = (low <= (int64_t)(lane + 8)) & ((int64_t)(lane + 8) < high)
+                                u_now_1[lane] = ((low <= (int64_t)(lane + 8)) & ((int64_t)(lane + 8) < high))
                                         ? u_new_1[lane] : u_now_1[lane];
                             }
                             vector_of_double u_new_2 = u_now_2;
@@ -411,7 +411,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_2[lane] = (low <= (int64_t)(lane + 16)) & ((int64_t)(lane + 16) < high)
+                                u_now_2[lane] = ((low <= (int64_t)(lane + 16)) & ((int64_t)(lane + 16) < high))
                                         ? u_new_2[lane] : u_now_2[lane];
                             }
                             vector_of_double u_new_3 = u_now_3;
@@ -423,7 +423,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_3[lane] = (low <= (int64_t)(lane + 24)) & ((int64_t)(lane + 24) < high)
+                                u_now_3[lane] = ((low <= (int64_t)(lane + 24)) & ((int64_t)(lane + 24) < high))
                                         ? u_new_3[lane] : u_now_3[lane];
                             }
                             *(vector_of_double_anywhere *)(u_now + first_lane) = u_now_0;
@@ -472,7 +472,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_4[lane] = (low <= (int64_t)(lane + 32)) & ((int64_t)(lane + 32) < high)
+                                u_now_4[lane] = ((low <= (int64_t)(lane + 32)) & ((int64_t)(lane + 32) < high))
                                         ? u_new_4[lane] : u_now_4[lane];
                             }
                             vector_of_double u_new_5 = u_now_5;
@@ -484,7 +484,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_5[lane] = (low <= (int64_t)(lane + 40)) & ((int64_t)(lane + 40) < high)
+                                u_now_5[lane] = ((low <= (int64_t)(lane + 40)) & ((int64_t)(lane + 40) < high))
                                         ? u_new_5[lane] : u_now_5[lane];
                             }
                             vector_of_double u_new_6 = u_now_6;
@@ -496,7 +496,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_6[lane] = (low <= (int64_t)(lane + 48)) & ((int64_t)(lane + 48) < high)
+                                u_now_6[lane] = ((low <= (int64_t)(lane + 48)) & ((int64_t)(lane + 48) < high))
                                         ? u_new_6[lane] : u_now_6[lane];
                             }
                             vector_of_double u_new_7 = u_now_7;
@@ -508,7 +508,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_7[lane] = (low <= (int64_t)(lane + 56)) & ((int64_t)(lane + 56) < high)
+                                u_now_7[lane] = ((low <= (int64_t)(lane + 56)) & ((int64_t)(lane + 56) < high))
                                         ? u_new_7[lane] : u_now_7[lane];
                             }
                             *(vector_of_double_anywhere *)(u_now + first_lane + 32) = u_now_4;
@@ -573,7 +573,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_0[lane] = (low <= (int64_t)(lane)) & ((int64_t)(lane) < high) ? u_new_0[lane]
+                            u_now_0[lane] = ((low <= (int64_t)(lane)) & ((int64_t)(lane) < high)) ? u_new_0[lane]
                                     : u_now_0[lane];
                         }
                         vector_of_double u_new_1 = u_now_1;
@@ -584,8 +584,8 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_1[lane] = (low <= (int64_t)(lane + 8)) & ((int64_t)(lane + 8) < high) ? u_new_1[lane]
-                                    : u_now_1[lane];
+                            u_now_1[lane] = ((low <= (int64_t)(lane + 8)) & ((int64_t)(lane + 8) < high))
+                                    ? u_new_1[lane] : u_now_1[lane];
                         }
                         vector_of_double u_new_2 = u_now_2;
                         #pragma omp simd
@@ -595,7 +595,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_2[lane] = (low <= (int64_t)(lane + 16)) & ((int64_t)(lane + 16) < high)
+                            u_now_2[lane] = ((low <= (int64_t)(lane + 16)) & ((int64_t)(lane + 16) < high))
                                     ? u_new_2[lane] : u_now_2[lane];
                         }
                         vector_of_double u_new_3 = u_now_3;
@@ -606,7 +606,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_3[lane] = (low <= (int64_t)(lane + 24)) & ((int64_t)(lane + 24) < high)
+                            u_now_3[lane] = ((low <= (int64_t)(lane + 24)) & ((int64_t)(lane + 24) < high))
                                     ? u_new_3[lane] : u_now_3[lane];
                         }
                         vector_of_double u_new_4 = u_now_4;
@@ -617,7 +617,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_4[lane] = (low <= (int64_t)(lane + 32)) & ((int64_t)(lane + 32) < high)
+                            u_now_4[lane] = ((low <= (int64_t)(lane + 32)) & ((int64_t)(lane + 32) < high))
                                     ? u_new_4[lane] : u_now_4[lane];
                         }
                         vector_of_double u_new_5 = u_now_5;
@@ -628,7 +628,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_5[lane] = (low <= (int64_t)(lane + 40)) & ((int64_t)(lane + 40) < high)
+                            u_now_5[lane] = ((low <= (int64_t)(lane + 40)) & ((int64_t)(lane + 40) < high))
                                     ? u_new_5[lane] : u_now_5[lane];
                         }
                         vector_of_double u_new_6 = u_now_6;
@@ -639,7 +639,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_6[lane] = (low <= (int64_t)(lane + 48)) & ((int64_t)(lane + 48) < high)
+                            u_now_6[lane] = ((low <= (int64_t)(lane + 48)) & ((int64_t)(lane + 48) < high))
                                     ? u_new_6[lane] : u_now_6[lane];
                         }
                         vector_of_double u_new_7 = u_now_7;
@@ -650,7 +650,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_7[lane] = (low <= (int64_t)(lane + 56)) & ((int64_t)(lane + 56) < high)
+                            u_now_7[lane] = ((low <= (int64_t)(lane + 56)) & ((int64_t)(lane + 56) < high))
                                     ? u_new_7[lane] : u_now_7[lane];
                         }
                         *(vector_of_double_anywhere *)(u_now + first_lane) = u_now_0;

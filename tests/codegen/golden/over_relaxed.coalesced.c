@@ -246,7 +246,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_7[lane] = (int64_t)(lane + 56) < beyond - first_lane ? u_new_7[lane]
+                                u_now_7[lane] = ((int64_t)(lane + 56) < beyond - first_lane) ? u_new_7[lane]
                                         : u_now_7[lane];
                             }
                             *(vector_of_double_anywhere *)(u_now + first_lane) = u_now_0;
@@ -303,7 +303,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_0[lane] = ((uint64_t)((int64_t)(lane) - idle) >= gap) ? u_new_0[lane]
+                                u_now_0[lane] = (((uint64_t)((int64_t)(lane) - idle) >= gap)) ? u_new_0[lane]
                                         : u_now_0[lane];
                             }
                             vector_of_double u_new_1 = u_now_1;
@@ -316,7 +316,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_1[lane] = ((uint64_t)((int64_t)(lane + 8) - idle) >= gap) ? u_new_1[lane]
+                                u_now_1[lane] = (((uint64_t)((int64_t)(lane + 8) - idle) >= gap)) ? u_new_1[lane]
                                         : u_now_1[lane];
                             }
                             vector_of_double u_new_2 = u_now_2;
@@ -329,7 +329,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_2[lane] = ((uint64_t)((int64_t)(lane + 16) - idle) >= gap) ? u_new_2[lane]
+                                u_now_2[lane] = (((uint64_t)((int64_t)(lane + 16) - idle) >= gap)) ? u_new_2[lane]
                                         : u_now_2[lane];
                             }
                             vector_of_double u_new_3 = u_now_3;
@@ -342,7 +342,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_3[lane] = ((uint64_t)((int64_t)(lane + 24) - idle) >= gap) ? u_new_3[lane]
+                                u_now_3[lane] = (((uint64_t)((int64_t)(lane + 24) - idle) >= gap)) ? u_new_3[lane]
                                         : u_now_3[lane];
                             }
                             vector_of_double u_new_4 = u_now_4;
@@ -355,7 +355,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_4[lane] = ((uint64_t)((int64_t)(lane + 32) - idle) >= gap) ? u_new_4[lane]
+                                u_now_4[lane] = (((uint64_t)((int64_t)(lane + 32) - idle) >= gap)) ? u_new_4[lane]
                                         : u_now_4[lane];
                             }
                             vector_of_double u_new_5 = u_now_5;
@@ -368,7 +368,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_5[lane] = ((uint64_t)((int64_t)(lane + 40) - idle) >= gap) ? u_new_5[lane]
+                                u_now_5[lane] = (((uint64_t)((int64_t)(lane + 40) - idle) >= gap)) ? u_new_5[lane]
                                         : u_now_5[lane];
                             }
                             vector_of_double u_new_6 = u_now_6;
@@ -381,7 +381,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_6[lane] = ((uint64_t)((int64_t)(lane + 48) - idle) >= gap) ? u_new_6[lane]
+                                u_now_6[lane] = (((uint64_t)((int64_t)(lane + 48) - idle) >= gap)) ? u_new_6[lane]
                                         : u_now_6[lane];
                             }
                             vector_of_double u_new_7 = u_now_7;
@@ -394,8 +394,8 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_7[lane] = ((uint64_t)((int64_t)(lane + 56) - idle) >= gap) & ((int64_t)(lane + 56)
-                                        < beyond - first_lane) ? u_new_7[lane] : u_now_7[lane];
+                                u_now_7[lane] = (((uint64_t)((int64_t)(lane + 56) - idle) >= gap) & ((int64_t)(lane
+                                        + 56) < beyond - first_lane)) ? u_new_7[lane] : u_now_7[lane];
                             }
                             *(vector_of_double_anywhere *)(u_now + first_lane) = u_now_0;
                             *(vector_of_double_anywhere *)(u_now + first_lane + 8) = u_now_1;

@@ -226,7 +226,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 16; ++lane) {
-                                a_now_2_0[lane] = (low <= (int32_t)(lane)) & ((int32_t)(lane) < high) ? a_new_0[lane]
+                                a_now_2_0[lane] = ((low <= (int32_t)(lane)) & ((int32_t)(lane) < high)) ? a_new_0[lane]
                                         : a_now_2_0[lane];
                             }
                         }
@@ -241,7 +241,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 16; ++lane) {
-                                a_now_2_1[lane] = (low <= (int32_t)(lane + 16)) & ((int32_t)(lane + 16) < high)
+                                a_now_2_1[lane] = ((low <= (int32_t)(lane + 16)) & ((int32_t)(lane + 16) < high))
                                         ? a_new_1[lane] : a_now_2_1[lane];
                             }
                         }
@@ -256,7 +256,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 16; ++lane) {
-                                a_now_2_2[lane] = (low <= (int32_t)(lane + 32)) & ((int32_t)(lane + 32) < high)
+                                a_now_2_2[lane] = ((low <= (int32_t)(lane + 32)) & ((int32_t)(lane + 32) < high))
                                         ? a_new_2[lane] : a_now_2_2[lane];
                             }
                         }
@@ -271,7 +271,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 16; ++lane) {
-                                a_now_2_3[lane] = (low <= (int32_t)(lane + 48)) & ((int32_t)(lane + 48) < high)
+                                a_now_2_3[lane] = ((low <= (int32_t)(lane + 48)) & ((int32_t)(lane + 48) < high))
                                         ? a_new_3[lane] : a_now_2_3[lane];
                             }
                         }

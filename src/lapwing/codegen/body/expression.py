@@ -320,10 +320,10 @@ def strip_call(node: t.Operation, arguments: Sequence[str], scalars: Sequence[st
     return f"{strip_function(node)}({', '.join([*first, *arguments, result, count])});"
 
 
-# Recurrences of integers (``codegen.body.scans``, scans.h). Operators are "scan max" or "scan min", x = op(x before + c, t) + a,
-# with which of c, a and resets differ between iterations; "scan pair max", for two that read each other, with whether x has a
-# term of its own; or "scan sum". Operands are the element before the first iteration, what differs between iterations, and then
-# what does not. With "before" in front of the operator it is what x was before.
+# Recurrences of integers (``codegen.inner_loops.scans``, scans.h). Operators are "scan max" or "scan min",
+# x = op(x before + c, t) + a, with which of c, a and resets differ between iterations; "scan pair max", for two that read each
+# other, with whether x has a term of its own; or "scan sum". Operands are the element before the first iteration, what differs
+# between iterations, and then what does not. With "before" in front of the operator it is what x was before.
 _BEFORE = "before "
 
 

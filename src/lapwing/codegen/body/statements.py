@@ -66,6 +66,7 @@ class StatementWriter:
         self._inner_bodies: dict[int, tuple[t.TypedFor, tuple[t.TypedStatement, ...]]] = {}  # by the loops' ids
         self._versions: dict[int, t.TypedFor] = {}  # by their ids, loops that are one of two versions
         self._mask_dtype = "int64" if "float64" in dtypes or "float32" not in dtypes else "int32"
+        self._settled: dict[int, t.TypedFor] = {}  # loops that are not done as several any more, by their ids
         self._loop_numbers: dict[_Place, int] = {}  # of those that may be gone through in strips
         # Of what functions give for a strip: the array that they fill, and how far behind the iteration's place it is there.
         self._strip_places: dict[t.Local, tuple[t.Local, int]] = {}
@@ -227,13 +228,13 @@ class StatementWriter:
                 if lanes := self.in_lanes(statement, place):
                     yield from lanes
                     return
-                several = self.several(statement)
+                several = (statement,) if id(statement) in self._settled else self.several(statement)
                 if len(several) > 1 or not isinstance(several[0], t.TypedFor):
                     yield from self._block(several, place)
                     return
-                statement = several[0]
+                is_version, statement = id(statement) in self._versions, several[0]
                 start, stop, body = statement.start, statement.stop, statement.body
-                if versions := self._in_versions(statement, place):
+                if not is_version and (versions := self._in_versions(statement, place)):
                     yield from versions
                     return
                 x = self.index(index.name)
@@ -284,7 +285,7 @@ class StatementWriter:
 
     def _in_versions(self, loop: t.TypedFor, place: _Place) -> Sequence[str]:
         """An inner loop with and without checks of indices; none where it has no such indices, or is one of the two."""
-        if not self.in_strips or self.printer.inside or id(loop) in self._versions:
+        if not self.in_strips or self.printer.inside:
             return ()
         number = len(self._versions) // 2 + 1
         start, stop = (t.Local("int64", f"{loop.index.name} {what}", number) for what in ("from", "until"))
@@ -298,6 +299,7 @@ class StatementWriter:
         checks, free = found
         checked = replace(loop, start=start, stop=stop)
         self._versions |= {id(free): free, id(checked): checked}
+        self._settled |= {id(checked): checked, **({id(free): free} if id(loop) in self._settled else {})}
         tests = [f"lw_inside({stripped(self.printer.print(c.index))}, {self._extent(c.array, c.axis)})" for c in checks]
         lines = [
             f"const int64_t {self._name(local)} = {stripped(self.printer.print(bound))};"

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from lapwing.affine.affine import Affine
 from lapwing.codegen.body.conditional_calls import calls_by_strips
+from lapwing.codegen.body.loop_ends import MIRRORED
 from lapwing.codegen.inner_loops.elements import COMPARISONS, Certain, NewLocal, elements_in
 from lapwing.codegen.outer_loops.independence import stores_in
 from lapwing.codegen.outer_loops.ranges import form_of
@@ -28,7 +29,6 @@ _Part = Callable[
     [t.Typed, t.Typed, bool], list[t.TypedStatement]
 ]  # a loop from a start to a stop, where a condition has a truth
 _MOST_CONDITIONS = 4  # by which a loop is split: each makes two or three of one
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
 def split_at_conditions(loop: t.TypedFor, certain: Certain, new: NewLocal) -> list[t.TypedStatement]:
@@ -64,7 +64,7 @@ class _Splitting:
             return [loop]
 
         def part(start: t.Typed, stop: t.Typed, truth: bool) -> list[t.TypedStatement]:
-            body = _decided(loop.body, condition.node, truth)
+            body = decided(loop.body, condition.node, truth)
             inside = replace(loop, start=start, stop=stop, body=body, exist=elements_in(body, self._certain))
             return self.loops(inside, left - 1) if body else []
 
@@ -99,7 +99,7 @@ class _Splitting:
             if bound is None or bound != self._form_of(_plus(start, by)):
                 found += part(start, first, elsewhere)
             # One iteration, which is not worth vectors.
-            body = _decided(loop.body, condition.node, is_there)
+            body = decided(loop.body, condition.node, is_there)
             found += [replace(loop, start=first, stop=last, body=body, independent=False)] if body else []
             if bound is None or bound != self._form_of(_plus(stop, by - 1)):
                 found += part(last, stop, elsewhere)
@@ -142,7 +142,7 @@ class _Splitting:
             return None
         if self._is_fixed(left) and self._is_fixed(right):
             return _Condition(node)
-        for one, other, operator in ((left, right, node.operator), (right, left, _MIRRORED[node.operator])):
+        for one, other, operator in ((left, right, node.operator), (right, left, MIRRORED[node.operator])):
             if self._is_fixed(other) and (further := self._further(one)) is not None:
                 return _Condition(node, operator, other, further)
         a, b = form_of(left), form_of(right)
@@ -153,7 +153,7 @@ class _Splitting:
         if abs(factor) != 1:
             return None
         rest = difference - Affine.of(self._name) * factor
-        operator = node.operator if factor == 1 else _MIRRORED[node.operator]
+        operator = node.operator if factor == 1 else MIRRORED[node.operator]
         return _Condition(node, operator, t.AffineValue("int64", -rest if factor == 1 else rest))
 
     def _further(self, node: t.Typed) -> int | None:
@@ -213,14 +213,14 @@ def _of(operator: str, one: t.Typed, other: t.Typed) -> t.Operation:
 # -- where a condition is decided --------------------------------------------------------------------------------------
 
 
-def _decided(body: Sequence[t.TypedStatement], node: t.Operation, truth: bool) -> tuple[t.TypedStatement, ...]:
+def decided(body: Sequence[t.TypedStatement], node: t.Operation, truth: bool) -> tuple[t.TypedStatement, ...]:
     """Statements where a comparison is known to hold, or not to."""
     found: list[t.TypedStatement] = []
     for statement in body:
         match statement:
             case t.TypedIf(test=test, then=then, otherwise=otherwise):
                 test = _folded(test, node, truth)
-                then, otherwise = (_decided(arm, node, truth) for arm in (then, otherwise))
+                then, otherwise = (decided(arm, node, truth) for arm in (then, otherwise))
                 if isinstance(test, t.Literal):
                     found += then if test.value else otherwise
                 elif then or otherwise:

@@ -21,19 +21,19 @@ from lapwing.affine.scanning import LoopBounds
 from lapwing.codegen.body.conditional_calls import for_strips
 from lapwing.codegen.body.distribution import Part
 from lapwing.codegen.body.expression import C_TYPES, stripped
-from lapwing.codegen.body.index_sets import Bounds, Interior, interior
 from lapwing.codegen.body.inspection import without_traps
 from lapwing.codegen.body.names import PairNames
-from lapwing.codegen.body.scans import with_scans
 from lapwing.codegen.body.statements import IGNORED, IGNORED_TRAP, IN_ORDER, INDEPENDENT
 from lapwing.codegen.body.text import Lines, indented, mentions, wrapped
 from lapwing.codegen.body.widening import in_rows
 from lapwing.codegen.body.wrapping import Wrapping, middle, wrapping
+from lapwing.codegen.inner_loops.index_sets import Bounds, Interior, interior
+from lapwing.codegen.inner_loops.scans import with_scans
 from lapwing.codegen.inner_loops.several import several_loops
+from lapwing.codegen.inner_loops.weak_zero import with_split_loops
 from lapwing.codegen.rows.faces import FaceWriter
 from lapwing.codegen.rows.inspector import InspectorWriter
 from lapwing.codegen.rows.outer_loops import OuterLoopWriter
-from lapwing.codegen.rows.splitting import with_split_loops
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.chains import shortened
@@ -86,11 +86,11 @@ class TileWriter(OuterLoopWriter, FaceWriter):
         if id(loop) not in self._several:
             made = tuple(several_loops(loop, self._proved.__contains__, self._new_bound))
             self._several[id(loop)] = loop, made
-            if made != (loop,):  # loops that are made stay as they are
+            if made != (loop,):
                 self._inner |= {s.index.name for s in t.all_statements(made) if isinstance(s, t.TypedFor)}
                 given = {id(s) for s in t.all_statements(loop.body)}
                 new = [s for s in t.all_statements(made) if isinstance(s, t.TypedFor) and id(s) not in given]
-                self._several |= {id(s): (s, (s,)) for s in new}
+                self._settled |= {id(s): s for s in new}
         return self._several[id(loop)][1]
 
     def _new_bound(self) -> t.Local:

@@ -15,10 +15,11 @@ known, so that less is left: statements without branches, all of whose elements 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
 from lapwing.codegen.body.loop_ends import MIRRORED, OPPOSITE, mentions_index, slope, with_index
+from lapwing.codegen.inner_loops.splitting import decided
 from lapwing.loopnest.binding import typed as t
 from lapwing.tiling.invariants import is_invariant
 
@@ -67,9 +68,9 @@ def interior(body: t.TypedBody, index: str, outer: Collection[str]) -> Interior 
     """
     stored = {s.target.array for s in t.all_statements(body.statements) if isinstance(s, t.TypedStore)}
     first = _Decided(index, frozenset(outer), lambda load: False)
-    body = replace(body, statements=tuple(first.block(body.statements)))
+    body = replace(body, statements=first.all_of(body.statements))
     then = _Decided(index, frozenset(outer), lambda load: load.array not in stored)
-    body = replace(body, statements=_with_constants(tuple(then.block(body.statements))))
+    body = replace(body, statements=_with_constants(then.all_of(body.statements)))
     return Interior(body, first.bounds(), then.bounds()) if first.bounds() or then.bounds() else None
 
 
@@ -85,54 +86,20 @@ class _Decided:
     def bounds(self) -> Bounds:
         return Bounds(**{name: tuple(dict.fromkeys(values)) for name, values in self._found.items()})
 
-    # -- statements --------------------------------------------------------------------------------------------------
+    def all_of(self, statements: tuple[t.TypedStatement, ...]) -> tuple[t.TypedStatement, ...]:
+        """The statements inside, where what is compared is known; those that are not come to there are not looked at."""
+        while True:
+            values = (value for s in t.all_statements(statements) for value in t.own_values(s))
+            nodes = (node for value in values for node in t.walk(value) if isinstance(node, t.Operation))
+            for node in nodes:
+                truth = self._truth_of(node) if node.operator in MIRRORED else None
+                if truth is not None:
+                    statements = decided(statements, node, truth)
+                    break
+            else:
+                return statements
 
-    def block(self, statements: Sequence[t.TypedStatement]) -> Iterator[t.TypedStatement]:
-        for statement in statements:
-            match statement:
-                case t.TypedIf(test=test, then=then, otherwise=otherwise):
-                    test = self.value(test)
-                    if isinstance(test, t.Literal):
-                        yield from self.block(then if test.value else otherwise)
-                    else:
-                        arms = (tuple(self.block(arm)) for arm in (then, otherwise))
-                        yield replace(statement, test=test, then=next(arms), otherwise=next(arms))
-                case t.TypedFor() | t.TypedWhile():
-                    yield statement
-                case _:
-                    yield t.with_values(statement, self.value)
-
-    # -- expressions -------------------------------------------------------------------------------------------------
-
-    def value(self, node: t.Typed) -> t.Typed:
-        match node:
-            case t.Operation(operator="not", operands=(operand,)):
-                operand = self.value(operand)
-                if isinstance(operand, t.Literal):
-                    return t.Literal("bool", not operand.value)
-                return replace(node, operands=(operand,))
-            case t.Operation(operator="&" | "&&" | "|" | "||" as operator, dtype="bool", operands=(one, other)):
-                return self._both(node, operator[0] == "&", self.value(one), other)
-            case t.Operation(operator=operator) if operator in MIRRORED:
-                truth = self._decided(node)
-                return node if truth is None else t.Literal("bool", truth)
-            case t.Select(test=test, then=then, otherwise=otherwise):
-                test = self.value(test)
-                if isinstance(test, t.Literal):
-                    return self.value(then if test.value else otherwise)
-                return replace(node, test=test, then=self.value(then), otherwise=self.value(otherwise))
-        return t.mapped(node, self.value)
-
-    def _both(self, node: t.Operation, is_and: bool, one: t.Typed, other: t.Typed) -> t.Typed:
-        """A conjunction or a disjunction; the second operand is not looked at where the first one decides."""
-        if isinstance(one, t.Literal):
-            return self.value(other) if one.value == is_and else t.Literal("bool", not is_and)
-        other = self.value(other)
-        if isinstance(other, t.Literal):
-            return one if other.value == is_and else other
-        return replace(node, operands=(one, other))
-
-    def _decided(self, node: t.Operation) -> bool | None:
+    def _truth_of(self, node: t.Operation) -> bool | None:
         """The truth inside of a comparison; None where it is none of indices."""
         left, right = node.operands
         slopes = [slope(side, self.index) for side in (left, right)]
