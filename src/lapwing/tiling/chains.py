@@ -73,6 +73,8 @@ class _Chain:
                 return cycles
             case t.TypedLocal(local=local):
                 self._known[local] = cycles
+            case t.TypedAssign(local=local):  # one of several, under conditions
+                self._known[local] = max(cycles, self._known.get(local, _NOT_CHAINED))
         return 0
 
     def cycles(self, node: t.Typed) -> int:

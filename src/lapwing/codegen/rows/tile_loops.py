@@ -157,7 +157,7 @@ class TileWriter(OuterLoopWriter, FaceWriter):
         yield from (*self.lane_functions(), *functions)
 
     def _point_functions(self) -> Iterator[str]:
-        if self._wraps or not self._parts:
+        if self._wraps or self._interior is not None or not self._parts:
             yield from (*self.point_function(), "")
         with self._where_nothing_wraps():
             for part in self._parts or ((None,) if self._wraps else ()):

@@ -23,6 +23,7 @@ from lapwing.loopnest import ir
 from lapwing.loopnest.analysis import NestAnalysis
 from lapwing.loopnest.frontend.expressions import subscripts
 from lapwing.loopnest.frontend.parser import parse
+from lapwing.loopnest.normalisation.names import all_names
 from lapwing.loopnest.program.names import bound_names
 from lapwing.loopnest.program.outlining import Outlined, outline
 from lapwing.loopnest.program.short_loops import is_short, short_test
@@ -128,14 +129,17 @@ class _Choice:
             if (whole := self._whole(statement, inner, control, number)) is not None:
                 inner.wholes.append(whole)
             return inner
-        try:
-            return Found([self._sequential(statement, control, number, why)])
-        except RefusedError as error:
-            why = error.refusals  # they keep it from running at all
+        returns = bool(inner.regions) and self._returns(statement)
+        if not returns:
+            try:
+                return Found([self._sequential(statement, control, number, why)])
+            except RefusedError as error:
+                why = error.refusals  # they keep it from running at all
         if inner.regions:
-            # Arrays that change places, or are copied, may be all that keeps it from that.
+            # Arrays that change places, or are copied, may be all that keeps it from that; a loop that returns need not
+            # have what the types of its scalars are in every iteration.
             tiled = any(not region.loops.is_sequential for region in inner.regions)
-            if tiled and (whole := self._whole(statement, inner, control, number)) is not None:
+            if (tiled or returns) and (whole := self._whole(statement, inner, control, number)) is not None:
                 inner.wholes.append(whole)
             return inner
         most = _most_indices(statement)
@@ -148,6 +152,12 @@ class _Choice:
         if most == 1:
             return Found([], [Interpreted(statement, source.text(statement), why)])
         return Found([], [], inner.refused or [(statement, why)])
+
+    def _returns(self, loop: ast.For | ast.While) -> bool:
+        """Whether a loop ends where the function as it was written returns."""
+        source = self.around.source
+        new = all_names(source.tree) - all_names(source.inlined.tree) if source.single_exits else set()
+        return any(isinstance(node, ast.Name) and node.id in new for node in ast.walk(loop))
 
     def _region(self, statement: ast.For, control: Control, number: int) -> tuple[Region | None, tuple[Refusal, ...]]:
         """A loop as a region; or None, and what keeps it from being one."""
@@ -205,7 +215,8 @@ class _Choice:
         independent = [loop for region in inner.regions if (loop := _independent_loop(region)) is not None]
         name = f"{self.around.source.tree.name}_{number}_whole_{len(inner.wholes) + 1}"
         regions = [region.statement for region in inner.regions]
-        return whole_of(self.around, statement, regions, control, name, independent, sums)
+        are_tiled = any(not region.loops.is_sequential for region in inner.regions)
+        return whole_of(self.around, statement, regions, control, name, independent, sums, are_tiled)
 
     def _sequential(
         self, statement: ast.For | ast.While, control: Control, number: int, why: tuple[Refusal, ...]
