@@ -99,6 +99,18 @@ def scored(h, a, b):
 
 
 @lw.nest
+def subsequence(c, x, y):
+    for i in range(c.shape[0]):
+        for j in range(c.shape[1]):
+            if i == 0 or j == 0:
+                c[i, j] = 0
+            elif x[i - 1] == y[j - 1]:
+                c[i, j] = c[i - 1, j - 1] + 1
+            else:
+                c[i, j] = max(c[i - 1, j], c[i, j - 1])
+
+
+@lw.nest
 def triangle(u):
     n = u.shape[0]
     for i in range(n - 2, 0, -1):
@@ -249,6 +261,7 @@ CASES: dict[str, tuple[lw.Nest, tuple[Any, ...]]] = {
     "over_relaxed": (over_relaxed, (floats(5, 6, 7), floats(5, 6, 7), 3)),
     "align": (align, (floats(5, 6, dtype=np.int32), floats(4, dtype=np.uint8), floats(5, dtype=np.uint8))),
     "scored": (scored, (floats(5, 6, dtype=np.int32), floats(4, dtype=np.uint8), floats(5, dtype=np.uint8))),
+    "subsequence": (subsequence, (floats(9, 9, dtype=np.int64), floats(8, dtype=np.int64), floats(8, dtype=np.int64))),
     "triangle": (triangle, (floats(9, 9),)),
     "looked_up": (looked_up, (floats(5, 6), floats(4), floats(5, 6, dtype=np.int8))),
     "total": (total, (floats(5, 6),)),
@@ -263,14 +276,17 @@ CASES: dict[str, tuple[lw.Nest, tuple[Any, ...]]] = {
 }
 
 
-def tile_of(nest: lw.Nest, arguments: tuple[Any, ...], lanes: int | None = None, coalesced: bool = False) -> str:
-    """lanes, coalesced: of the inner form; without lanes it is the one taken by rule."""
+def tile_of(
+    nest: lw.Nest, arguments: tuple[Any, ...], lanes: int | None = None, coalesced: bool = False, scanned: bool = False
+) -> str:
+    """lanes, coalesced, scanned: of the inner form; without lanes it is the one taken by rule."""
     bound = nest.bind(nest.arguments(*arguments))
     plan = make_plan(bound, nest.dependences, 1)
     bound = skewed_nest(bound, plan.skew)
     if lanes is not None:
         forms = legal_forms(bound, skewed_dependences(nest.dependences, plan.skew))
-        form = next(form for form in forms if form.lanes == lanes and form.coalesced == coalesced)
+        wanted = (lanes, coalesced, scanned)
+        form = next(form for form in forms if (form.lanes, form.coalesced, form.scanned) == wanted)
         return tile_source(bound, faces_of(bound), form)
     return tile_source(bound, Faces(bound, plan.partition, plan.mapping, plan.tile).faces, plan.inner.form)
 
@@ -280,11 +296,19 @@ def plain_of(nest: lw.Nest, arguments: tuple[Any, ...]) -> str:
 
 
 FILES: dict[str, Callable[[], str]] = {
-    **{f"{name}.tile.c": lambda case=case: tile_of(*case) for name, case in CASES.items() if name != "averaged"},
+    **{
+        f"{name}.tile.c": lambda case=case: tile_of(*case)
+        for name, case in CASES.items()
+        if name not in ("averaged", "subsequence")
+    },
     **{f"{name}.lanes.c": lambda name=name: tile_of(*CASES[name], lanes=16) for name in ("align", "total", "triangle")},
     **{
         f"{name}.transposed.c": lambda name=name: tile_of(*CASES[name], lanes=64)
         for name in ("align", "averaged", "gauss_seidel", "scored", "sqrt3d")
+    },
+    **{
+        f"{name}.scan.c": lambda name=name: tile_of(*CASES[name], lanes=1, scanned=True)
+        for name in ("align", "subsequence")
     },
     "over_relaxed.coalesced.c": lambda: tile_of(*CASES["over_relaxed"], lanes=64, coalesced=True),
     **{f"{name}.plain.c": lambda name=name: plain_of(*CASES[name]) for name in ("align", "triangle", "collatz")},

@@ -364,10 +364,17 @@ class _Recurrences:
             "further": None if link.further is None or is_invariant(link.further) else link.further,
             "resets": None if link.reset is None else t.Convert(link.dtype, link.reset),
         }
-        given = {name: value for name, value in strips.items() if value is not None}
+        given = {name: self._named(array, name, value) for name, value in strips.items() if value is not None}
         scalars = (None if "added" in given else added, None if "further" in given else link.further)
         zeros = (_or_zero(link.dtype, value) for value in scalars)
-        self._define(array, " ".join([link.operator, *given]), link.term, *given.values(), *zeros)
+        term = self._named(array, "term", link.term)
+        self._define(array, " ".join([link.operator, *given]), term, *given.values(), *zeros)
+
+    def _named(self, array: str, what: str, value: t.Typed) -> t.Local:
+        """A local that is defined as a value."""
+        local = t.Local(value.dtype, f"{array} {what}", 1)
+        self.definitions[local] = t.TypedLocal(0, "", local, value)
+        return local
 
     def _define(self, array: str, operator: str, *operands: t.Typed) -> None:
         """Defines an array's elements, now and before, by a scan."""
@@ -395,13 +402,12 @@ class _Recurrences:
             raise _Other
         _, reading, linked = added
         # The other array's term, from which its elements are computed, too.
-        term, now = t.Local(link.dtype, f"{array} term", 1), self._now[array]
-        self.definitions[term] = t.TypedLocal(0, "", term, link.term)
+        term, now = self._named(array, "term", link.term), self._now[array]
         value = _joined(link.operator, term, _sum(link.dtype, self._now[reader], linked))
         self.definitions[now] = replace(self.definitions[now], value=value)
         later = t.Operation(link.dtype, "later", (self._carried[array], term))
-        both = _joined(link.operator, its.term, _sum(link.dtype, later, reading))
-        own = () if its.term is None else (its.term,)
+        both = self._named(reader, "term", _joined(link.operator, its.term, _sum(link.dtype, later, reading)))
+        own = () if its.term is None else (self._named(reader, "own term", its.term),)
         operator = f"pair {link.operator}{' own' if own else ''}"
         self._define(reader, operator, both, later, *own, *(_or_zero(link.dtype, c) for c in added))
 
