@@ -22,6 +22,13 @@
 enum { LW_SCAN_VECTOR = 64 }; /* bytes, at most */
 #define LW_SCAN_ALIGNED __attribute__((aligned(64)))
 
+/* What the strip after the next one is stored to: a strip's stores come all at once, and nothing hides waiting for
+ * them. */
+#define LW_FETCH_AHEAD(element) lw_fetch_ahead(&(element) + 2 * LW_STRIP, LW_STRIP * sizeof(element))
+LW_INLINE void lw_fetch_ahead(const void *first, size_t bytes) {
+    for (size_t k = 0; k < bytes; k += 64) __builtin_prefetch((const char *)first + k, 1);
+}
+
 /* Elements [lanes - by, 2 lanes - by) of two vectors side by side: the second one moved by so many lanes. */
 #define LW_LATER_2_1(a, b) __builtin_shufflevector(a, b, 1, 2)
 #define LW_LATER_4_1(a, b) __builtin_shufflevector(a, b, 3, 4, 5, 6)

@@ -42,6 +42,10 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
         const int64_t j_end = box->hi[1];
         for (int64_t strip = box->lo[1]; strip < j_end; strip += LW_STRIP) {
             const int64_t strip_end = lw_min_i64(strip + LW_STRIP, j_end);
+            {
+                const int64_t j = strip;
+                LW_FETCH_AHEAD(h[i * h_s0 + j]);
+            }
             #pragma GCC ivdep
             for (int64_t j = strip; j < strip_end; ++j) {
                 align_part_1(h, h_s0, a, b, &h_term_strip[j - strip], match, mismatch, gap, i, j);

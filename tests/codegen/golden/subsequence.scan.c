@@ -56,6 +56,10 @@ static void compute_interior(lw_tile *tile, const lw_box *box) {
         const int64_t j_end = box->hi[1];
         for (int64_t strip = box->lo[1]; strip < j_end; strip += LW_STRIP) {
             const int64_t strip_end = lw_min_i64(strip + LW_STRIP, j_end);
+            {
+                const int64_t j = strip;
+                LW_FETCH_AHEAD(c[i * c_s0 + j]);
+            }
             #pragma GCC ivdep
             for (int64_t j = strip; j < strip_end; ++j) {
                 subsequence_part_1_interior(c, c_s0, x, y, &c_term_strip[j - strip], &c_resets_strip[j - strip], i, j);

@@ -64,6 +64,8 @@ class TileWriter(OuterLoopWriter, FaceWriter):
         self._parts: tuple[Part, ...] = ()
         if self.in_strips:
             self._parts = self.parts_of(body.statements, self._counting_up(innermost.name), form.independent)
+        counts_up = bool(self._counting_up(innermost.name))
+        self._fetched = _in_rows_along(scanned, innermost.name) if scanned is not None and counts_up else []
         self._part: Part | None = None  # that is written, where it is not the whole body
         self._proved = _proved_subscripts(bound.body)
         self._several: dict[int, tuple[t.TypedFor, Sequence[t.TypedStatement]]] = {}  # by the identities of inner loops
@@ -231,6 +233,10 @@ class TileWriter(OuterLoopWriter, FaceWriter):
         strip, strip_end = (self.names.get(name, name) for name in ("strip", "strip_end"))
         lines.open(f"for (int64_t {strip} = {start}; {strip} < {stop}; {strip} += LW_STRIP) {{")
         lines.add(f"const int64_t {strip_end} = lw_min_i64({strip} + LW_STRIP, {stop});")
+        if self._fetched:
+            x = self.coordinate(self.nest.loops[k].name)
+            fetches = [f"LW_FETCH_AHEAD({self.printer.in_array(target)});" for target in self._fetched]
+            lines.add("{", f"    const int64_t {x} = {strip};", *indented(fetches), "}")
         own = next(part for part in self._parts if part.is_last)
         for part in self._parts:
             if part.statements:
@@ -579,6 +585,16 @@ def interior_of(bound: BoundNest, form: InnerForm) -> Interior | None:
     if bound.skew is not None or innermost.step != 1:
         return None
     return interior(bound.body, innermost.name, {loop.name for loop in loops} - {innermost.name})
+
+
+def _in_rows_along(body: t.TypedBody, index: str) -> list[t.Load]:
+    """What a loop stores to, where that of the next iteration is the next element."""
+    targets = dict.fromkeys(s.target for s in body.statements if isinstance(s, t.TypedStore))
+
+    def steps(target: t.Load) -> list[int | None]:
+        return [s.affine.coefficient(index) if isinstance(s, t.AffineSubscript) else None for s in target.subscripts]
+
+    return [target for target in targets if steps(target) == [0] * (len(target.subscripts) - 1) + [1]]
 
 
 def _has_branches(body: t.TypedBody) -> bool:
