@@ -225,6 +225,16 @@ typedef int lw_words __attribute__((vector_size(32)));
     LW_STRIP_SUMS(suffix, type, lanes)                                                                                 \
     LW_STRIP_LATER(suffix, type)
 
+/* For loops of as many iterations at least, where vectors are long enough: about as long as a scan takes one by one. */
+enum { LW_SCAN_FEWEST = 48 };
+#ifdef __AVX512F__
+enum { LW_SCAN_PAYS_i64 = 1, LW_SCAN_PAYS_i32 = 1 };
+#elif defined(__AVX2__)
+enum { LW_SCAN_PAYS_i64 = 0, LW_SCAN_PAYS_i32 = 1 };
+#else
+enum { LW_SCAN_PAYS_i64 = 0, LW_SCAN_PAYS_i32 = 0 };
+#endif
+
 #ifdef __AVX512F__
 LW_SCANS(i64, int64_t, 64, 8)
 LW_SCANS(i32, int32_t, 32, 16)

@@ -21,6 +21,9 @@ from lapwing.tiling.transposed import planes_of, reason_against
 LANES_CYCLES = 8
 # Sweeps for which rows are worth copying, and how many of which length there have to be for it.
 FEWEST_JOINED, SHORTEST_SIDE = 4, 48
+SCANNED_CYCLES = (
+    3  # that points wait for one another at least, where a scan of a few operations for each is by rule faster
+)
 # Sweeps that several ranks do at once: each rank waits for as many in the first step of the one before it.
 MOST_JOINED_BY_RANKS = 8
 WORTHWHILE = 0.03  # another form than that by rule has to save this share of the time, which is more than noise
@@ -90,7 +93,7 @@ def choice_by_rule(
         if transposed.transposed and _stores_little(bound, transposed):
             return InnerChoice(transposed, "nobody reads what it writes but the iterations next to it", rivals)
     scanned = next((form for form in of_order if form.scanned), None)
-    if scanned is not None and sides[-1] >= SHORTEST_SIDE:
+    if scanned is not None and sides[-1] >= SHORTEST_SIDE and cycles >= SCANNED_CYCLES:
         return InnerChoice(scanned, f"along {name} points wait for integers, whose recurrence is a scan", rivals)
     if joined is not None and cycles > LANES_CYCLES and min(sides) >= SHORTEST_SIDE:
         for transposed in (f for f in of_order if joined(f) >= FEWEST_JOINED):

@@ -66,6 +66,7 @@ class StatementWriter:
         self._inner_bodies: dict[int, tuple[t.TypedFor, tuple[t.TypedStatement, ...]]] = {}  # by the loops' ids
         self._versions: dict[int, t.TypedFor] = {}  # by their ids, loops that are one of two versions
         self._mask_dtype = "int64" if "float64" in dtypes or "float32" not in dtypes else "int32"
+        self._one_by_one: dict[int, t.TypedFor] = {}  # loops that are no scans, by their ids
         self._settled: dict[int, t.TypedFor] = {}  # loops that are not done as several any more, by their ids
         self._loop_numbers: dict[_Place, int] = {}  # of those that may be gone through in strips
         # Of what functions give for a strip: the array that they fill, and how far behind the iteration's place it is there.
@@ -237,6 +238,9 @@ class StatementWriter:
                 if not is_version and (versions := self._in_versions(statement, place)):
                     yield from versions
                     return
+                if scan := self._as_scan(statement, place):
+                    yield from scan
+                    return
                 x = self.index(index.name)
                 end = self.names.get(("end", *place), f"{x}_end")
                 first, last = (stripped(self.printer.print(bound)) for bound in (start, stop))
@@ -314,6 +318,43 @@ class StatementWriter:
     def several(self, loop: t.TypedFor) -> Sequence[t.TypedStatement]:
         """Statements in the place of an inner loop: others than the loop alone where it is done as several."""
         return (loop,)
+
+    def with_scans(self, loop: t.TypedFor) -> Sequence[t.TypedStatement] | None:
+        """The body of an inner loop with scans in the place of recurrences along it; None where there is anything else that
+        iterations wait for."""
+        return None
+
+    def _as_scan(self, loop: t.TypedFor, place: _Place) -> Sequence[str]:
+        """An inner loop of integers that wait for the iteration before, as a scan where it is long enough; none where it is not
+        such a loop."""
+        counts_up = isinstance(loop.step, t.Literal) and loop.step.value == 1
+        if (
+            not (self.in_strips and counts_up)
+            or loop.independent
+            or self.printer.inside
+            or id(loop) in self._one_by_one
+        ):
+            return ()
+        body = self.with_scans(loop)
+        parts = () if body is None else self.parts_of(body, loop.index.name, True, (*place, 0))
+        scans = [call.operation for part in parts for call in part.calls if is_scan(call.operation)]
+        if not scans:
+            return ()
+        x, end = self.index(loop.index.name), self.names.get(("end", *place), f"{self.index(loop.index.name)}_end")
+        begin = self.names.get(("begin", *place), f"{x}_begin")
+        first, last = (stripped(self.printer.print(bound)) for bound in (loop.start, loop.stop))
+        alone = replace(loop)
+        self._one_by_one[id(alone)] = self._settled[id(alone)] = self._versions[id(alone)] = alone
+        return [
+            "{",
+            f"    const int64_t {begin} = {first}, {end} = {last};",
+            f"    if (LW_SCAN_PAYS_{SUFFIXES[scans[0].dtype]} && {end} - {begin} >= LW_SCAN_FEWEST) {{",
+            *indented(list(self._strip_loop(x, (begin, end), parts, (*place, 0), True)), 2),
+            "    } else {",
+            *indented(list(self._structured(alone, (*place, 1))), 2),
+            "    }",
+            "}",
+        ]
 
     # -- loops in strips, distributed over several ----------------------------------------------------------------------
 

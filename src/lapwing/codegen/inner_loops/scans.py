@@ -22,7 +22,6 @@ from dataclasses import dataclass, field, replace
 from lapwing.codegen.body.if_conversion import Exists, without_branches
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
-from lapwing.loopnest.ir import Loop
 from lapwing.tiling.invariants import is_invariant
 
 _DTYPES = ("int32", "int64")
@@ -64,14 +63,17 @@ class _Link:
         return self.further is None and self.operator in ("", operator)
 
 
-def with_scans(bound: BoundNest, body: t.TypedBody, loop: Loop, exists: Exists = lambda _: False) -> t.TypedBody | None:
-    """The body of a nest with scans in the place of recurrences along its innermost loop, so that no iteration waits for another;
-    None where there is anything else that one would wait for, or where something may raise. exists: see ``without_branches``."""
+def with_scans(
+    bound: BoundNest, body: t.TypedBody, index: str, step: int, exists: Exists = lambda _: False
+) -> t.TypedBody | None:
+    """The body of a loop with scans in the place of recurrences along it, so that no iteration waits for another; None where
+    there is anything else that one would wait for, or where something may raise. index, step: of the loop. exists: see
+    ``without_branches``."""
     body = without_branches(bound, body, exists)
     if not body.is_straight or any(map(_raises, body.statements)):
         return None
     try:
-        return _Recurrences(body, loop.name, loop.step).body()
+        return _Recurrences(body, index, step).body()
     except _Other:
         return None
 

@@ -49,7 +49,7 @@ class TileWriter(OuterLoopWriter, FaceWriter):
         self.given = bound
         innermost = bound.nest.space_loops[form.order[-1]]
         body = shortened(bound.body, innermost.name, innermost.step)
-        scanned = with_scans(bound, body, innermost, self.exists) if form.scanned else None
+        scanned = with_scans(bound, body, innermost.name, innermost.step, self.exists) if form.scanned else None
         if scanned is not None:
             body, form = in_rows(scanned), replace(form, independent=True)
         elif form.lanes == 1:
@@ -94,6 +94,11 @@ class TileWriter(OuterLoopWriter, FaceWriter):
                 new = [s for s in t.all_statements(made) if isinstance(s, t.TypedFor) and id(s) not in given]
                 self._settled |= {id(s): s for s in new}
         return self._several[id(loop)][1]
+
+    def with_scans(self, loop: t.TypedFor) -> Sequence[t.TypedStatement] | None:
+        body = replace(self.bound.body, statements=loop.body)
+        found = with_scans(self.bound, body, loop.index.name, 1, loop.exist.__contains__)
+        return None if found is None else in_rows(found).statements
 
     def _new_bound(self) -> t.Local:
         self._bounds += 1
@@ -613,10 +618,13 @@ def is_scanned(bound: BoundNest, form: InnerForm) -> bool:
         if InspectorWriter.of(bound) is None:
             return False
         body = without_traps(body)
-    if with_scans(bound, body, loop) is not None:
+    if with_scans(bound, body, loop.name, loop.step) is not None:
         return True
     inside = interior_of(replace(bound, body=body), form)
-    return inside is not None and with_scans(bound, inside.body, loop, lambda _: inside.all_exist) is not None
+    return (
+        inside is not None
+        and with_scans(bound, inside.body, loop.name, loop.step, lambda _: inside.all_exist) is not None
+    )
 
 
 class InteriorTileWriter(TileWriter):
