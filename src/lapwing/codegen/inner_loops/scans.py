@@ -83,8 +83,8 @@ def _raises(statement: t.TypedStatement) -> bool:
 
 
 def behind(load: t.Load, target: t.Load, index: str, step: int) -> int | None:
-    """How many iterations of a loop before it stores to a target another stores what a load reads; 0 for none along this loop
-    alone. None where that is not known."""
+    """How many iterations of a loop before it stores to a target another stores what a load reads, which is not that target; 0
+    where none ever does. None where that is not known."""
     if not all(isinstance(s, t.AffineSubscript) for s in (*load.subscripts, *target.subscripts)):
         return None
     found: int | None = None
@@ -105,7 +105,7 @@ def behind(load: t.Load, target: t.Load, index: str, step: int) -> int | None:
         if found is not None and found != count:
             return 0
         found = count
-    return found
+    return found or None
 
 
 @dataclass
