@@ -71,6 +71,21 @@ def test_a_chain_waits_for_its_operations_and_lanes_share_the_wait() -> None:
     assert limit(independent, INDEPENDENT).bounds[LATENCY] == 0
 
 
+@lw.nest
+def paths(d):
+    for i in range(1, d.shape[0]):
+        for j in range(1, d.shape[1]):
+            d[i, j] = max(d[i - 1, j], d[i, j - 1]) + 1
+
+
+@pytest.mark.parametrize(("dtype", "lanes"), [("int64", 8), ("int32", 16)])
+def test_vectors_of_a_scan_wait_for_one_another(dtype: str, lanes: int) -> None:
+    bound = paths.bind({"d": np.ones((9, 9), dtype)})
+    found = limit(bound, InnerForm((0, 1), 1, False, scanned=True)).bounds
+    assert found[LATENCY] == pytest.approx(5e-9 / lanes)
+    assert found[STORES] < limit(bound, PLAIN).bounds[STORES]
+
+
 def test_the_core_is_at_the_next_row_while_the_last_points_wait() -> None:
     """Four operations of a point wait for each other; rows of 128."""
     whole = limit(swept(130), PLAIN).bounds[LATENCY]

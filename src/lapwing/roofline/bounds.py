@@ -92,12 +92,16 @@ def limit_of(
 
 # -- inside the core -------------------------------------------------------------------------------------------------
 
+_SCAN_CYCLES = 5  # from one vector to the next: an extremum, a sum, and a shuffle of three
 _AS_MEASURED = {"-": "+", "max": "min", "unary -": "+"}
 
 
 def _latency(bound: BoundNest, form: InnerForm, core: Core, extents: Sequence[int]) -> float:
     """Lanes wait for one another no longer than for themselves, and all at the same time. While the last points of a row wait,
-    the core is at the next row already."""
+    the core is at the next row already. In scans vectors wait for one another."""
+    if form.scanned:
+        size = max(ITEMSIZES.get(array.dtype, 8) for array in bound.arrays if array.name in bound.nest.written)
+        return _SCAN_CYCLES * core.cycle / (core.vector_bytes // size)
     loop = bound.nest.space_loops[form.order[-1]]
     body = shortened(bound.body, loop.name, loop.step)
     seconds = recurrence(body, loop.name, loop.step, lambda node: _node_latency(node, core))
@@ -138,7 +142,7 @@ class _Width:
 def _width(form: InnerForm, core: Core) -> _Width:
     if form.lanes > 1:
         return _Width(core, form.lanes)
-    return _Width(core, None if form.independent else 1)
+    return _Width(core, None if form.independent or form.scanned else 1)
 
 
 def _operations(bound: BoundNest, core: Core, form: InnerForm, kinds: Sequence[str]) -> float:
