@@ -13,7 +13,7 @@
  * are one with max(c, b + a) and max(u[k], t[k - 1] + b).
  *
  * Integers wrap, and then a maximum of sums is no sum of a maximum. So it is looked at whether everything is too small
- * for that; elsewhere the recurrence is computed one by one, as it is on compilers without shuffles. */
+ * for that; elsewhere the recurrence is computed one by one. */
 #ifndef LAPWING_SCANS_H
 #define LAPWING_SCANS_H
 
@@ -30,23 +30,24 @@ LW_INLINE void lw_fetch_ahead(const void *first, size_t bytes) {
 }
 
 /* Elements [lanes - by, 2 lanes - by) of two vectors side by side: the second one moved by so many lanes. */
-#define LW_LATER_2_1(a, b) __builtin_shufflevector(a, b, 1, 2)
-#define LW_LATER_4_1(a, b) __builtin_shufflevector(a, b, 3, 4, 5, 6)
-#define LW_LATER_4_2(a, b) __builtin_shufflevector(a, b, 2, 3, 4, 5)
-#define LW_LATER_8_1(a, b) __builtin_shufflevector(a, b, 7, 8, 9, 10, 11, 12, 13, 14)
-#define LW_LATER_8_2(a, b) __builtin_shufflevector(a, b, 6, 7, 8, 9, 10, 11, 12, 13)
-#define LW_LATER_8_4(a, b) __builtin_shufflevector(a, b, 4, 5, 6, 7, 8, 9, 10, 11)
+#define LW_LATER_2_1(a, b) LW_SHUFFLE(__typeof__(a), a, b, 1, 2)
+#define LW_LATER_4_1(a, b) LW_SHUFFLE(__typeof__(a), a, b, 3, 4, 5, 6)
+#define LW_LATER_4_2(a, b) LW_SHUFFLE(__typeof__(a), a, b, 2, 3, 4, 5)
+#define LW_LATER_8_1(a, b) LW_SHUFFLE(__typeof__(a), a, b, 7, 8, 9, 10, 11, 12, 13, 14)
+#define LW_LATER_8_2(a, b) LW_SHUFFLE(__typeof__(a), a, b, 6, 7, 8, 9, 10, 11, 12, 13)
+#define LW_LATER_8_4(a, b) LW_SHUFFLE(__typeof__(a), a, b, 4, 5, 6, 7, 8, 9, 10, 11)
 #define LW_LATER_16_1(a, b)                                                                                            \
-    __builtin_shufflevector(a, b, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30)
+    LW_SHUFFLE(__typeof__(a), a, b, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30)
 #define LW_LATER_16_2(a, b)                                                                                            \
-    __builtin_shufflevector(a, b, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29)
+    LW_SHUFFLE(__typeof__(a), a, b, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29)
 #define LW_LATER_16_4(a, b)                                                                                            \
-    __builtin_shufflevector(a, b, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27)
-#define LW_LATER_16_8(a, b) __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23)
-#define LW_LAST_2(a) __builtin_shufflevector(a, a, 1, 1)
-#define LW_LAST_4(a) __builtin_shufflevector(a, a, 3, 3, 3, 3)
-#define LW_LAST_8(a) __builtin_shufflevector(a, a, 7, 7, 7, 7, 7, 7, 7, 7)
-#define LW_LAST_16(a) __builtin_shufflevector(a, a, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15)
+    LW_SHUFFLE(__typeof__(a), a, b, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27)
+#define LW_LATER_16_8(a, b)                                                                                            \
+    LW_SHUFFLE(__typeof__(a), a, b, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23)
+#define LW_LAST_2(a) LW_SHUFFLE(__typeof__(a), a, a, 1, 1)
+#define LW_LAST_4(a) LW_SHUFFLE(__typeof__(a), a, a, 3, 3, 3, 3)
+#define LW_LAST_8(a) LW_SHUFFLE(__typeof__(a), a, a, 7, 7, 7, 7, 7, 7, 7, 7)
+#define LW_LAST_16(a) LW_SHUFFLE(__typeof__(a), a, a, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15)
 
 /* The scan of a vector; none: what changes nothing. */
 #define LW_SCANNED_2(x, none, OPERATION) x = OPERATION(x, LW_LATER_2_1(none, x));
@@ -66,27 +67,25 @@ LW_INLINE void lw_fetch_ahead(const void *first, size_t bytes) {
 
 /* The larger and the smaller elements of two vectors: of comparisons and masks gcc makes two instructions. */
 #define LW_CHOSEN(a, b, test) (((a) & (test)) | ((b) & ~(test)))
-#define LW_LARGER_i64(a, b) LW_CHOSEN(a, b, (a) > (b))
-#define LW_SMALLER_i64(a, b) LW_CHOSEN(a, b, (a) < (b))
-#define LW_LARGER_i32(a, b) LW_CHOSEN(a, b, (a) > (b))
-#define LW_SMALLER_i32(a, b) LW_CHOSEN(a, b, (a) < (b))
 #if !defined(__clang__) && defined(__AVX512F__)
 typedef long long lw_quads __attribute__((vector_size(64)));
 typedef int lw_words __attribute__((vector_size(64)));
-#undef LW_LARGER_i64
-#undef LW_SMALLER_i64
-#undef LW_LARGER_i32
-#undef LW_SMALLER_i32
 #define LW_LARGER_i64(a, b) __builtin_ia32_pmaxsq512_mask((lw_quads)(a), (lw_quads)(b), (lw_quads)(a), 0xff)
 #define LW_SMALLER_i64(a, b) __builtin_ia32_pminsq512_mask((lw_quads)(a), (lw_quads)(b), (lw_quads)(a), 0xff)
 #define LW_LARGER_i32(a, b) __builtin_ia32_pmaxsd512_mask((lw_words)(a), (lw_words)(b), (lw_words)(a), 0xffff)
 #define LW_SMALLER_i32(a, b) __builtin_ia32_pminsd512_mask((lw_words)(a), (lw_words)(b), (lw_words)(a), 0xffff)
 #elif !defined(__clang__) && defined(__AVX2__)
 typedef int lw_words __attribute__((vector_size(32)));
-#undef LW_LARGER_i32
-#undef LW_SMALLER_i32
 #define LW_LARGER_i32(a, b) __builtin_ia32_pmaxsd256((lw_words)(a), (lw_words)(b))
 #define LW_SMALLER_i32(a, b) __builtin_ia32_pminsd256((lw_words)(a), (lw_words)(b))
+#endif
+#ifndef LW_LARGER_i64
+#define LW_LARGER_i64(a, b) LW_CHOSEN(a, b, (a) > (b))
+#define LW_SMALLER_i64(a, b) LW_CHOSEN(a, b, (a) < (b))
+#endif
+#ifndef LW_LARGER_i32
+#define LW_LARGER_i32(a, b) LW_CHOSEN(a, b, (a) > (b))
+#define LW_SMALLER_i32(a, b) LW_CHOSEN(a, b, (a) < (b))
 #endif
 
 /* Vectors of so many lanes. Terms are at most LW_TERM, what is added to them LW_ADDED, in a strip in all less than half

@@ -599,6 +599,16 @@ LW_INLINE void lw_exact_add(int64_t *sum, double x) {
     if (__builtin_expect(++sum[0] == (INT64_C(1) << 30), 0)) lw_exact_carry(sum);
 }
 
+/* Elements of two vectors, by their places in both; order: the type of a vector of such places. */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define LW_SHUFFLE(order, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#endif
+#endif
+#ifndef LW_SHUFFLE
+#define LW_SHUFFLE(order, a, b, ...) __builtin_shuffle(a, b, (order){__VA_ARGS__})
+#endif
+
 /* Many terms at once: an error-free transformation by extraction (Rump, Ogita and Oishi, SIAM J. Sci. Comput. 31, 2008,
  * algorithm 3.2). Where no term is larger than 2^e, adding 2^(e + 10) and taking it off again leaves the upper part of
  * each, and so many upper parts have a sum without rounding; what is left of each term is exact, and 43 bits further

@@ -170,16 +170,6 @@ typedef int64_t lw_integer_8 __attribute__((may_alias));
 #define LW_LOW_HALF_4(a) __builtin_shufflevector(a, a, 0, 1)
 #define LW_HIGH_HALF_4(a) __builtin_shufflevector(a, a, 2, 3)
 
-/* Elements of two vectors, by their places in both; order: the type of a vector of such places. */
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_shufflevector)
-#define LW_SHUFFLE(order, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#endif
-#endif
-#ifndef LW_SHUFFLE
-#define LW_SHUFFLE(order, a, b, ...) __builtin_shuffle(a, b, (order){__VA_ARGS__})
-#endif
-
 /* A square of eight rows of eight bytes, each `next` bytes after the one before it, transposed: its rows are to be
  * `to_next` bytes apart. Pairs of rows are interleaved, then pairs of pairs. */
 #if defined(__has_builtin)

@@ -312,12 +312,11 @@ def strip_arguments(node: t.Operation) -> tuple[t.Typed, ...]:
 
 def strip_call(node: t.Operation, arguments: Sequence[str], scalars: Sequence[str], result: str, count: str) -> str:
     """The call of its function, with the C names of arrays. scalars: C texts of its other operands."""
-    first: list[str] = []
     if t.is_numpy_loop(node):
-        first = [f"&{loop_variable(node.operator.removeprefix('numpy.'), node.dtype)}"]
+        arguments = [f"&{loop_variable(node.operator.removeprefix('numpy.'), node.dtype)}", *arguments]
     elif is_scan(node):
-        return f"{strip_function(node)}({', '.join([*_of_scan(node, arguments, scalars), result, count])});"
-    return f"{strip_function(node)}({', '.join([*first, *arguments, result, count])});"
+        arguments = _of_scan(node, arguments, scalars)
+    return f"{strip_function(node)}({', '.join([*arguments, result, count])});"
 
 
 # Recurrences of integers (``codegen.inner_loops.scans``, scans.h). Operators are "scan max" or "scan min",
