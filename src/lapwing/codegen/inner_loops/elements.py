@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
+from lapwing.codegen.body.widening import COMPARISONS
 from lapwing.codegen.outer_loops.independence import assigned_outside
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.effects import is_speculable
 
 Certain = Callable[[t.LookupSubscript], bool]  # whether a computed index is inside of its array whatever conditions say
 NewLocal = Callable[[], t.Local]  # makes a local for an integer
-COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
 
 def may_be_reordered(body: Sequence[t.TypedStatement]) -> bool:

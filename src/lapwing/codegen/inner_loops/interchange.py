@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from lapwing.affine.affine import Affine
 from lapwing.codegen.body.conditional_calls import calls_by_strips
 from lapwing.codegen.inner_loops.elements import Certain, NewLocal, elements_in
+from lapwing.codegen.inner_loops.integers import plus
 from lapwing.codegen.inner_loops.splitting import split_at_conditions
 from lapwing.codegen.outer_loops.independence import accesses_in, may_be_apart
 from lapwing.loopnest.binding import typed as t
@@ -50,15 +51,15 @@ def interchanged(loop: t.TypedFor, certain: Certain, new: NewLocal) -> list[t.Ty
     strip = t.Index("int64", f"{loop.index.name} strip")
     rooms = {local: _room(local, loop.index, strip) for local in expanded}
     body = _Expansion(replace(loop, start=strip, stop=end), rooms, certain, new).block(loop.body)
-    last = t.Operation("int64", "min", (_plus(strip, STRIP), stop))
+    last = t.Operation("int64", "min", (plus(strip, STRIP), stop))
     strips = t.TypedFor(
         line, text, strip, start, stop, t.Literal("int64", STRIP), (t.TypedLocal(line, text, end, last), *body)
     )
     declared = t.TypedStrips(line, text, tuple((room.array, room.dtype) for room in rooms.values()))
-    is_worth_it: t.Typed = t.Operation("bool", "<=", (_plus(start, _FEWEST_ITERATIONS), stop))
+    is_worth_it: t.Typed = t.Operation("bool", "<=", (plus(start, _FEWEST_ITERATIONS), stop))
     for inner in innermost:
         if _is_known_outside(inner, loop):
-            few = t.Operation("bool", "<", (inner.stop, _plus(inner.start, _MANY_ITERATIONS)))
+            few = t.Operation("bool", "<", (inner.stop, plus(inner.start, _MANY_ITERATIONS)))
             is_worth_it = t.Operation("bool", "&", (is_worth_it, few))
     as_it_is = replace(loop, start=start, stop=stop)
     return [
@@ -66,10 +67,6 @@ def interchanged(loop: t.TypedFor, certain: Certain, new: NewLocal) -> list[t.Ty
         t.TypedLocal(line, text, stop, loop.stop),
         t.TypedIf(line, text, is_worth_it, (declared, strips), (as_it_is,)),
     ]
-
-
-def _plus(node: t.Typed, number: int) -> t.Typed:
-    return t.Operation("int64", "+", (node, t.Literal("int64", number)))
 
 
 def _room(local: t.Local, index: t.Index, strip: t.Index) -> t.Load:

@@ -19,7 +19,9 @@ from dataclasses import dataclass, replace
 from lapwing.affine.affine import Affine
 from lapwing.codegen.body.conditional_calls import calls_by_strips
 from lapwing.codegen.body.loop_ends import MIRRORED
-from lapwing.codegen.inner_loops.elements import COMPARISONS, Certain, NewLocal, elements_in
+from lapwing.codegen.body.widening import COMPARISONS
+from lapwing.codegen.inner_loops.elements import Certain, NewLocal, elements_in
+from lapwing.codegen.inner_loops.integers import combined, plus
 from lapwing.codegen.outer_loops.independence import stores_in
 from lapwing.codegen.outer_loops.ranges import form_of
 from lapwing.loopnest.binding import typed as t
@@ -89,23 +91,23 @@ class _Splitting:
 
         start, stop, by = held(loop.start), held(loop.stop), condition.further
         # No further away than the range: no sum overflows.
-        near = _of("max", _of("min", condition.bound, _plus(stop, by)), _plus(start, by - 1))
-        place = held(_plus(near, -by))
+        near = combined("max", combined("min", condition.bound, plus(stop, by)), plus(start, by - 1))
+        place = held(plus(near, -by))
         if condition.operator in ("==", "!="):
             is_there = condition.operator == "=="
-            first = held(_of("max", start, _of("min", place, stop)))
-            last = held(_of("max", first, _of("min", _plus(place, 1), stop)))
+            first = held(combined("max", start, combined("min", place, stop)))
+            last = held(combined("max", first, combined("min", plus(place, 1), stop)))
             bound, elsewhere = self._form_of(condition.bound), not is_there
-            if bound is None or bound != self._form_of(_plus(start, by)):
+            if bound is None or bound != self._form_of(plus(start, by)):
                 found += part(start, first, elsewhere)
             # One iteration, which is not worth vectors.
             body = decided(loop.body, condition.node, is_there)
             found += [replace(loop, start=first, stop=last, body=body, independent=False)] if body else []
-            if bound is None or bound != self._form_of(_plus(stop, by - 1)):
+            if bound is None or bound != self._form_of(plus(stop, by - 1)):
                 found += part(last, stop, elsewhere)
         else:
-            beyond: t.Typed = _plus(place, 1) if condition.operator in ("<=", ">") else place
-            middle = held(_of("max", start, _of("min", beyond, stop)))
+            beyond: t.Typed = plus(place, 1) if condition.operator in ("<=", ">") else place
+            middle = held(combined("max", start, combined("min", beyond, stop)))
             comes_first = condition.operator in ("<", "<=")
             found += [*part(start, middle, comes_first), *part(middle, stop, not comes_first)]
         return found
@@ -200,14 +202,6 @@ def _without_loads(node: t.Typed) -> t.Typed:
     if isinstance(node, t.Load) and all(isinstance(s, t.AffineSubscript) for s in node.subscripts):
         return t.Literal(node.dtype, 0)
     return t.mapped(node, _without_loads)
-
-
-def _plus(node: t.Typed, number: int) -> t.Typed:
-    return _of("+", node, t.Literal("int64", number)) if number else node
-
-
-def _of(operator: str, one: t.Typed, other: t.Typed) -> t.Operation:
-    return t.Operation("int64", operator, (one, other))
 
 
 # -- where a condition is decided --------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from lapwing.affine.affine import Affine
 from lapwing.codegen.body.distribution import without_unread
 from lapwing.codegen.body.wrapping import wrapping
 from lapwing.codegen.inner_loops.elements import NewLocal
+from lapwing.codegen.inner_loops.integers import combined
 from lapwing.codegen.outer_loops.ranges import form_of
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.effects import is_cheap
@@ -53,11 +54,11 @@ def distributed_stores(loop: t.TypedFor, new: NewLocal) -> list[t.TypedStatement
         low: t.Typed = start
         high: t.Typed = stop
         for bound in lows:
-            low = _of("max", low, bound)
+            low = combined("max", low, bound)
         for bound in highs:
-            high = _of("min", high, bound)
-        first = held(_of("max", start, _of("min", low, stop)))
-        last = held(_of("max", first, high))
+            high = combined("min", high, bound)
+        first = held(combined("max", start, combined("min", low, stop)))
+        last = held(combined("max", first, high))
     middle = [replace(inside, start=first, stop=last, body=body, independent=True) for body in bodies]
     if not ends:
         return [*found, *middle]
@@ -74,7 +75,7 @@ def _ends(loop: t.TypedFor) -> tuple[list[t.Typed], list[t.Typed]] | None:
     for node, (apart, other) in wrapping(loop.body, loop.index.name).items():
         if _comes_back(node):
             lows.append(t.Literal("int64", -apart))
-            highs += [] if other is None else [_of("-", other, t.Literal("int64", max(0, apart)))]
+            highs += [] if other is None else [combined("-", other, t.Literal("int64", max(0, apart)))]
     return (list(dict.fromkeys(lows)), list(dict.fromkeys(highs))) if lows else None
 
 
@@ -102,10 +103,6 @@ def _inside(loop: t.TypedFor) -> t.TypedFor:
     body = tuple(t.with_values(statement, found) for statement in loop.body)
     exist = (found(load) for load in loop.exist)
     return replace(loop, body=body, exist=frozenset(load for load in exist if isinstance(load, t.Load)))
-
-
-def _of(operator: str, one: t.Typed, other: t.Typed) -> t.Operation:
-    return t.Operation("int64", operator, (one, other))
 
 
 # -- which store is done in which loop -----------------------------------------------------------------------------------

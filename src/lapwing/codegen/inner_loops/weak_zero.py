@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lapwing.affine.affine import Affine
+from lapwing.codegen.inner_loops.integers import combined
 from lapwing.codegen.outer_loops.candidates import unguarded, with_choices
 from lapwing.codegen.outer_loops.independence import (
     Meeting,
@@ -63,9 +64,9 @@ class _Splitting:
                     yield from self._with_scalars(apart)
                     return
                 at, behind = (t.AffineValue("int64", form) for form in (point, point + 1))
-                yield from self._with_scalars(replace(apart, stop=_of("min", stop, at)))
-                yield replace(statement, start=_of("max", start, at), stop=_of("min", stop, behind))
-                yield from self._with_scalars(replace(apart, start=_of("max", start, behind)))
+                yield from self._with_scalars(replace(apart, stop=combined("min", stop, at)))
+                yield replace(statement, start=combined("max", start, at), stop=combined("min", stop, behind))
+                yield from self._with_scalars(replace(apart, start=combined("max", start, behind)))
             case _:
                 yield statement
 
@@ -101,10 +102,6 @@ def _is_ahead(one: Affine | None, other: t.Typed) -> bool:
         return False
     difference = beyond - one
     return not difference.terms and difference.constant > 0
-
-
-def _of(operator: str, one: t.Typed, other: t.Typed) -> t.Typed:
-    return t.Operation("int64", operator, (one, other))
 
 
 def split_point(loop: t.TypedFor) -> Affine | None:
