@@ -324,6 +324,8 @@ class Nest(PlannedNest):
     @functools.cached_property
     def _with_fewer_loops(self) -> Nest | None:
         loops = self.loops.loops
+        if not self.source.as_written and len(loops) > 1 and self.source.perfect is not None:
+            return Nest(self.python, replace(self.source, as_written=True))
         if len(loops) == 1 or (all(loop.is_plain for loop in loops) and not places_around(self.loops, ())):
             return None
         return Nest(self.python, replace(self.source, most_loops=len(loops) - 1))

@@ -22,8 +22,10 @@ from lapwing.loopnest.normalisation.boundary_loops import with_boundary_loops
 from lapwing.loopnest.normalisation.comprehensions import expanded
 from lapwing.loopnest.normalisation.counted_loops import Counted, counted
 from lapwing.loopnest.normalisation.depth import is_deep
+from lapwing.loopnest.normalisation.forward_substitution import with_substituted
 from lapwing.loopnest.normalisation.loop_else import without_else
 from lapwing.loopnest.normalisation.made_arrays import with_made_arrays
+from lapwing.loopnest.normalisation.perfect_nests import perfect_nest
 from lapwing.loopnest.normalisation.range_variables import with_ranges
 from lapwing.loopnest.normalisation.single_exits import with_single_exits
 from lapwing.loopnest.normalisation.tuple_loops import rows_around, selected, unrolled, with_displays
@@ -43,7 +45,8 @@ class FunctionSource:
     ``of_one_type``: whether loops in their own order are refused where a scalar may have several types. ``sums``: of loops of
     such, by line and column, the scalars that they add terms to, exactly where they are floats.
     ``independent``: those of which no dependence joins two iterations, which counts where they are innermost.
-    ``single_exits``: whether what its loops return stands behind them in the syntax tree.
+    ``single_exits``: whether what its loops return stands behind them in the syntax tree. ``as_written``: whether names for
+    indices and rows, and what stands between its loops, are left where they are.
     """
 
     function: Callable[..., Any]
@@ -61,6 +64,7 @@ class FunctionSource:
     sums: Mapping[tuple[int, int], tuple[str, ...]] = field(default_factory=dict)
     independent: frozenset[tuple[int, int]] = frozenset()
     single_exits: bool = False
+    as_written: bool = False
 
     @staticmethod
     def of(function: Callable[..., Any]) -> FunctionSource:
@@ -98,7 +102,17 @@ class FunctionSource:
         """What is compiled: the syntax tree with counted loops in the place of others. Raises RefusedError as ``tree`` does."""
         if is_deep(self.tree):
             return Counted(self.tree)
-        return counted(without_else(with_windows(self.tree, self._meaning)), self._meaning)
+        found = counted(without_else(with_windows(self.tree, self._meaning)), self._meaning)
+        return found if self.as_written else replace(found, tree=with_substituted(found.tree, self._meaning))
+
+    @cached_property
+    def perfect(self) -> ast.FunctionDef | None:
+        """What is compiled with its loops as a perfect nest of more of them than there are in the text; None where it is one
+        there."""
+        if self.as_written or is_deep(self.tree):
+            return None
+        tree = self.counted.tree
+        return found if (found := perfect_nest(tree, self._meaning)) is not tree else None
 
     @cached_property
     def inlined(self) -> Inlined:

@@ -135,6 +135,8 @@ class _Check:
             return
         if id(access) in self.stored and (occurrence.guards or occurrence.loops):
             self._check_written_box(occurrence)
+        if access.taken_in is not None:
+            self._check_taken(occurrence, access.taken_in)
         domain = self._inside(occurrence.loops)
         if domain.is_empty:
             return
@@ -215,6 +217,27 @@ class _Check:
                 "Shorten the loop's range or enlarge the array",
                 tiled_only=not occurrence.is_certain or (-extent <= reached[0] and reached[1] < extent),
             )
+
+    def _check_taken(self, occurrence: Occurrence, names: frozenset[str]) -> None:
+        """What is taken in every iteration of some outer loops, whether or not there are any of those inside."""
+        access, all_loops = occurrence.access, self._inside(occurrence.loops).loops
+        domain = Domain(tuple(loop for loop in all_loops if loop.name in names or loop.name == ir.WHOLE))
+        inner = {loop.index for loop in occurrence.loops} | {loop.name for loop in self.nest.loops}
+        known, guards = {loop.name for loop in domain.loops}, bounds_from(occurrence.guards, self.integers, domain)
+        for axis, (affine, extent) in enumerate(zip(access.affine, self.shapes[access.array], strict=True)):
+            if affine is None or affine.names & (inner - names):
+                continue  # of a row that is taken, an element
+            index = domain.normalised(affine.substitute(self.integers))
+            reached = (
+                domain.range_of(index, guards) if names <= known and index.names <= known else (-extent - 1, extent)
+            )
+            if reached is not None and (reached[0] < -extent or reached[1] >= extent):
+                self.refusals.note(
+                    access.line,
+                    f"{access.text} may be taken where {access.array} has no such elements, which has {extent} along axis {axis}",
+                    "where the loops inside have no iterations, the plain loop takes it all the same, and raises IndexError",
+                    tiled_only=True,
+                )
 
     def _check_written_box(self, occurrence: Occurrence) -> None:
         """What ranks store is sent and collected in boxes of all their iterations, whatever guards and inner loops say."""

@@ -339,6 +339,7 @@ class ExpressionParser:
             tuple(self.affine(e) for e in elements),
             self.source.text(node),
             tuple(axis for axis, e in enumerate(elements) if getattr(e, "counted_from_end", False)),
+            getattr(node, "taken_in", None),
             line=node.lineno,
         )
 

@@ -21,10 +21,12 @@ MAX_DEPTH = 200  # levels of nesting in an expression; Python's own recursion li
 
 
 class FunctionParser(StatementParser):
-    """Parses what stands around a function's loops."""
+    """Parses what stands around a function's loops. tree: what is compiled of it, where that is another one."""
 
-    def __init__(self, source: FunctionSource, carries_scalars: bool = False) -> None:
-        self.tree = source.counted.tree
+    def __init__(
+        self, source: FunctionSource, carries_scalars: bool = False, tree: ast.FunctionDef | None = None
+    ) -> None:
+        self.tree = tree or source.counted.tree
         self.function = source.function
         refusals = Refusals(source.file)
         parameters = tuple(inspect.signature(self.function).parameters)

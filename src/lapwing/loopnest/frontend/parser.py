@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NoReturn
@@ -35,6 +36,8 @@ def parse(source: FunctionSource) -> ir.LoopNest:
         return parse_region(source)
     refused: RefusedError | None = None
     most = _perfect_depth(source.counted.tree)
+    if source.most_loops is None and (nest := _perfect(source, most)) is not None:
+        return nest
     for depth in range(most if source.most_loops is None else min(most, source.most_loops), 0, -1):
         try:
             nest = _Parser(source, depth).nest()
@@ -46,6 +49,18 @@ def parse(source: FunctionSource) -> ir.LoopNest:
     if refused is not None:
         raise refused
     return _Parser(source, 0).nest()
+
+
+def _perfect(source: FunctionSource, most: int) -> ir.LoopNest | None:
+    """A nest of more loops than stand in each other in the text with nothing beside them (most); None where there is none."""
+    if (tree := source.perfect) is None:
+        return None
+    for depth in range(_perfect_depth(tree), most, -1):
+        with contextlib.suppress(RefusedError):
+            nest = _Parser(source, depth, tree).nest()
+            _ = NestAnalysis(nest).skew
+            return nest
+    return None
 
 
 def _perfect_depth(tree: ast.FunctionDef) -> int:
@@ -61,8 +76,8 @@ def _perfect_depth(tree: ast.FunctionDef) -> int:
 class _Parser(FunctionParser):
     """Goes down the function: what stands before the loops, the loops, the innermost body, and what is returned."""
 
-    def __init__(self, source: FunctionSource, depth: int) -> None:
-        super().__init__(source)
+    def __init__(self, source: FunctionSource, depth: int, tree: ast.FunctionDef | None = None) -> None:
+        super().__init__(source, tree=tree)
         self.depth = depth
         self.loops_refused = False
         self.conditions: list[ast.expr] = []  # that the loops' own iterations fulfil

@@ -24,6 +24,7 @@ _SWAPPED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 class StatementParser(ExpressionParser):
     """Parses statements of one function. accumulators: the names of its reductions."""
 
+    tree: ast.FunctionDef
     inner_loops = 0  # how many we are in
 
     def statement(self, node: ast.stmt, accumulators: tuple[str, ...]) -> list[ir.Statement]:
@@ -193,7 +194,7 @@ class StatementParser(ExpressionParser):
             for child in ast.iter_child_nodes(node):
                 visit(child, inside)
 
-        visit(self.source.counted.tree, frozenset())
+        visit(self.tree, frozenset())
         return found
 
     def _unless_refused(self, node: ast.expr) -> ir.Expression | None:

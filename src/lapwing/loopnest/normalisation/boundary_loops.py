@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from lapwing.loopnest.normalisation.names import all_names, fresh_name, is_range, names_set_once
@@ -36,7 +36,7 @@ class _Lifting(ast.NodeTransformer):
 
     def __init__(self, tree: ast.FunctionDef) -> None:
         self.taken = all_names(tree)
-        self.fixed = names_set_once(tree)
+        self.places = Places(names_set_once(tree))
         self.has_changed = False
 
     def visit_For(self, node: ast.For) -> ast.AST:
@@ -83,7 +83,7 @@ class _Lifting(ast.NodeTransformer):
 
     def _with_loops(self, store: _Store, loops: Sequence[ast.For], indices: Sequence[str]) -> ast.For | None:
         """The loops around one statement; None where it is not on a boundary alone."""
-        values = {axis: self._place(store.array, axis, index) for axis, index in store.places.items()}
+        values = {axis: self.places.index(store.array, axis, index) for axis, index in store.places.items()}
         if any(value is None for value in values.values()):
             return None
         names: dict[int, str] = {}
@@ -95,14 +95,14 @@ class _Lifting(ast.NodeTransformer):
                 around.append((indices[position], loops[position].iter))
             else:
                 names[axis] = fresh_name("at", self.taken)
-                end = _Place(value.base, value.number + 1)
+                end = Place(value.base, value.number + 1)
                 around.append((names[axis], _range(value.expression(), end.expression())))
         if [name for name, _ in around if name in indices] != list(indices):
             # In another order than the axes: bounds may depend on outer loops.
             inner = [(i, loop.iter) for i, loop in zip(indices, loops, strict=True)]
             around = [pair for pair in around if pair[0] not in indices] + inner
         moved = {axis: (names[axis], value) for axis, value in values.items() if value is not None}
-        statement = _Moved(self, store, moved).visit(copy.deepcopy(store.statement))
+        statement = Moved(self.places, len(store.subscripts), moved).visit(copy.deepcopy(store.statement))
         if any(_base(a) == store.array and self._differs(a, store, names) for a in _accesses(statement)):
             return None
         body: list[ast.stmt] = [statement]
@@ -122,26 +122,16 @@ class _Lifting(ast.NodeTransformer):
             for axis, name in names.items()
         )
 
-    def _place(self, array: str, axis: int, index: ast.expr) -> _Place | None:
-        """A fixed index as a name and a number: ``n - 1``, ``0``, and ``-1`` from the end of an axis."""
-        match index:
-            case ast.Constant(value=int() as value) if not isinstance(value, bool):
-                return _Place(None, value)
-            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)):
-                shape = ast.Attribute(ast.Name(array, ast.Load()), "shape", ast.Load())
-                return _Place(ast.Subscript(shape, ast.Constant(axis), ast.Load()), -value)
-            case ast.Name(id=name) if name in self.fixed:
-                return _Place(index, 0)
-            case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=ast.Constant(value=int() as value)):
-                begin = self._place(array, axis, left) if not isinstance(left, ast.UnaryOp) else None
-                return begin and _Place(begin.base, begin.number + (value if isinstance(op, ast.Add) else -value))
-        return None
-
 
 @dataclass(frozen=True)
-class _Place:
+class Place:
+    """A place along an axis that no loop changes: so far beyond ``base``, a name or a length; beyond 0 where that is None."""
+
     base: ast.expr | None
     number: int
+
+    def moved(self, by: int) -> Place:
+        return Place(self.base, self.number + by)
 
     def expression(self) -> ast.expr:
         if self.base is None:
@@ -151,10 +141,41 @@ class _Place:
         op = ast.Add() if self.number > 0 else ast.Sub()
         return ast.BinOp(copy.deepcopy(self.base), op, ast.Constant(abs(self.number)))
 
-    def beyond(self, other: _Place) -> int | None:
+    def beyond(self, other: Place) -> int | None:
         """How far this is beyond another place, where that is a number."""
         same = (self.base and ast.dump(self.base)) == (other.base and ast.dump(other.base))
         return self.number - other.number if same else None
+
+
+@dataclass(frozen=True)
+class Places:
+    """``fixed``: the names that always stand for the same."""
+
+    fixed: Set[str]
+
+    def place(self, node: ast.expr) -> Place | None:
+        """A fixed number: ``n - 1``, ``0``, ``u.shape[0]``."""
+        match node:
+            case ast.Constant(value=int() as value) if not isinstance(value, bool):
+                return Place(None, value)
+            case ast.Name(id=name) if name in self.fixed:
+                return Place(node, 0)
+            case ast.Subscript(value=ast.Attribute(value=ast.Name(id=name), attr="shape"), slice=ast.Constant()) if (
+                name in self.fixed
+            ):
+                return Place(node, 0)
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=ast.Constant(value=int() as value)):
+                begin = self.place(left)
+                return begin and begin.moved(value if isinstance(op, ast.Add) else -value)
+        return None
+
+    def index(self, array: str, axis: int, node: ast.expr) -> Place | None:
+        """The same of an index, which may count from the end of the axis: ``-1``."""
+        match node:
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)):
+                shape = ast.Attribute(ast.Name(array, ast.Load()), "shape", ast.Load())
+                return Place(ast.Subscript(shape, ast.Constant(axis), ast.Load()), -value)
+        return self.place(node)
 
 
 @dataclass(frozen=True)
@@ -187,19 +208,20 @@ class _Store:
         return list(_accesses(self.statement))
 
 
-class _Moved(ast.NodeTransformer):
-    """Puts loop indices in the place of fixed ones, also beside the one that is stored to."""
+class Moved(ast.NodeTransformer):
+    """Puts loop indices in the place of fixed ones, also beside the one that is stored to. axes: how many an array has of which
+    elements are moved. moved: the index of a loop, and where it is, by axis."""
 
-    def __init__(self, lifting: _Lifting, store: _Store, moved: dict[int, tuple[str, _Place]]) -> None:
-        self.lifting, self.store, self.moved = lifting, store, moved
+    def __init__(self, places: Places, axes: int, moved: Mapping[int, tuple[str, Place]]) -> None:
+        self.places, self.axes, self.moved = places, axes, moved
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
         indices, array = _indices(node), _base(node)
-        if array is None or len(indices) != len(self.store.subscripts):
+        if array is None or len(indices) != self.axes:
             return node
         for axis, (name, value) in self.moved.items():
-            place = self.lifting._place(array, axis, indices[axis])
+            place = self.places.index(array, axis, indices[axis])
             beyond = None if place is None else place.beyond(value)
             if beyond is not None:
                 from_end = isinstance(indices[axis], ast.UnaryOp)

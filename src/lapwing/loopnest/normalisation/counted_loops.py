@@ -56,10 +56,13 @@ def counted(tree: ast.FunctionDef, meaning: Callable[[str], object]) -> Counted:
 
 @dataclass(frozen=True)
 class _Sequence:
-    """Something to go over: how long it is, at the most by each of some lengths, and what it holds at a place."""
+    """Something to go over: how long it is, at the most by each of some lengths, and what it holds at a place. is_enumerated:
+    whether that is the place itself first, counted from ``begin`` where that is not 0."""
 
     lengths: tuple[ast.expr, ...]
     item: Callable[[ast.expr], Item]
+    is_enumerated: bool = False
+    begin: ast.expr | None = None
 
 
 class _NotCountedError(Exception):
@@ -98,27 +101,24 @@ class _Counting(ast.NodeTransformer):
         lengths = list({ast.dump(length): length for length in sequence.lengths}.values())
         if not lengths:
             raise _NotCountedError
-        index, given = self._index(node, sequence)
+        index, begin, given = self._index(node, sequence)
         body = [*given, *node.body]
         count = lengths[0] if len(lengths) == 1 else _call("min", *lengths)
-        return ast.For(ast.Name(index, ast.Store()), _call("range", count), body, node.orelse)
+        bounds = [count] if begin is None else [begin, _plus(count, begin)]
+        return ast.For(ast.Name(index, ast.Store()), _call("range", *bounds), body, node.orelse)
 
-    def _index(self, node: ast.For, sequence: _Sequence) -> tuple[str, list[ast.stmt]]:
-        """The index of a counted loop, and what sets the targets."""
+    def _index(self, node: ast.For, sequence: _Sequence) -> tuple[str, ast.expr | None, list[ast.stmt]]:
+        """The index of a counted loop, where it begins if not at 0, and what sets the targets."""
         if isinstance(node.target, ast.Tuple) and isinstance(node.target.elts[0], ast.Name):
             # A counter of the user's own is the index, as long as nothing else sets it.
             name = node.target.elts[0].id
-            item = sequence.item(ast.Name(name, ast.Load()))
-            if (
-                isinstance(item, tuple)
-                and isinstance(item[0], ast.Name)
-                and item[0].id == name
-                and self._is_set_once(name, node)
-            ):
+            index, begin = ast.Name(name, ast.Load()), sequence.begin
+            item = sequence.item(index if begin is None else _minus(index, begin))
+            if isinstance(item, tuple) and sequence.is_enumerated and self._is_set_once(name, node):
                 rest = ast.Tuple([*node.target.elts[1:]], ast.Store())
-                return name, self._targets(rest, item[1:], node)
+                return name, begin, self._targets(rest, item[1:], node)
         name = fresh_name("index", self.names)
-        return name, self._targets(node.target, sequence.item(ast.Name(name, ast.Load())), node)
+        return name, None, self._targets(node.target, sequence.item(ast.Name(name, ast.Load())), node)
 
     def _is_set_once(self, name: str, node: ast.For) -> bool:
         stores = (n for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
@@ -142,7 +142,7 @@ class _Counting(ast.NodeTransformer):
         return [ast.Assign([target], item)]
 
     def _unpacked(self, item: ast.expr, count: int, line: int) -> tuple[Item, ...]:
-        base, indices = _subscripts(item)
+        base, indices = subscripts_of(item)
         if not isinstance(base, ast.Name):
             raise _NotCountedError
         self.unpackings.append(Unpacking(base.id, len(indices), count, line))
@@ -156,7 +156,7 @@ class _Counting(ast.NodeTransformer):
         )
         if inside != self.loads[name] or name in self.parameters:
             raise _NotCountedError
-        rows = _Rows(name, item)
+        rows = Rows(name, item)
         node.body = [rows.visit(statement) for statement in node.body]
 
     def _product(self, node: ast.For, extents: Sequence[ast.expr]) -> ast.For:
@@ -184,7 +184,8 @@ class _Counting(ast.NodeTransformer):
                 if begin is not None and not _is_python_int(begin):
                     raise _NotCountedError  # a number of NumPy's may have no room for where counting ends
                 of = self._sequence(inner)
-                return _Sequence(of.lengths, lambda k: (k if begin is None else _plus(k, begin), of.item(k)))
+                counted_from = (lambda k: k) if begin is None else (lambda k: _plus(k, begin))
+                return _Sequence(of.lengths, lambda k: (counted_from(k), of.item(k)), True, begin)
             case ast.Call(func=ast.Name(id="zip"), args=[_, *_] as parts) if not is_strict(node) and self._is_own(
                 zip, node
             ):
@@ -207,7 +208,7 @@ class _Counting(ast.NodeTransformer):
     def _array(self, node: ast.expr) -> _Sequence:
         if isinstance(node, ast.Subscript) and _has_slice(node.value):
             raise _NotCountedError  # an index of what a slice leaves
-        base, indices = _subscripts(node)
+        base, indices = subscripts_of(node)
         if not isinstance(base, ast.Name):
             raise _NotCountedError
         slices = [k for k, index in enumerate(indices) if isinstance(index, ast.Slice)]
@@ -282,7 +283,7 @@ class _Counting(ast.NodeTransformer):
         return name not in self.own and self.meaning(name) is function
 
 
-class _Rows(ast.NodeTransformer):
+class Rows(ast.NodeTransformer):
     """Elements and length of a row by the names of the array that it is of."""
 
     def __init__(self, name: str, row: ast.expr) -> None:
@@ -293,7 +294,7 @@ class _Rows(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if _is_length(node, self.name):
-            base, indices = _subscripts(self.row)
+            base, indices = subscripts_of(self.row)
             return placed(node, _extent(base, len(indices)))
         return self.generic_visit(node)
 
@@ -303,7 +304,7 @@ class _Rows(ast.NodeTransformer):
                 self.generic_visit(node)
                 index = node.slice
                 parts = index.elts if isinstance(index, ast.Tuple) else [index]
-                base, indices = _subscripts(self.row)
+                base, indices = subscripts_of(self.row)
                 new = _indexed(base, [*indices, *parts])
                 new.ctx = node.ctx
                 return placed(node, new)
@@ -315,15 +316,23 @@ def _is_row(name: str, body: Sequence[ast.stmt]) -> bool:
 
     Raises _NotCountedError where it is taken as a whole as well.
     """
-    nodes = [node for statement in body for node in ast.walk(statement)]
-    loads = sum(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in nodes)
-    parts = sum(isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name) and n.value.id == name for n in nodes)
-    parts += sum(isinstance(n, ast.Call) and _is_length(n, name) for n in nodes)
-    if parts and (
-        parts < loads or any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in nodes)
-    ):
+    parts = _parts_of_row(name, body)
+    if parts and not is_row(name, body):
         raise _NotCountedError
     return parts > 0
+
+
+def is_row(name: str, body: Sequence[ast.stmt]) -> bool:
+    """Whether all that statements do with a name is to take elements, and the length, of what it stands for."""
+    uses = [n for statement in body for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id == name]
+    return bool(uses) and all(isinstance(n.ctx, ast.Load) for n in uses) and _parts_of_row(name, body) == len(uses)
+
+
+def _parts_of_row(name: str, body: Sequence[ast.stmt]) -> int:
+    """How often statements take elements of what a name stands for, or its length."""
+    nodes = [node for statement in body for node in ast.walk(statement)]
+    parts = sum(isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name) and n.value.id == name for n in nodes)
+    return parts + sum(isinstance(n, ast.Call) and _is_length(n, name) for n in nodes)
 
 
 def _is_length(node: ast.Call, name: str) -> bool:
@@ -362,7 +371,7 @@ def _numbers_in(node: ast.expr) -> list[ast.expr]:
         case ast.Call(args=arguments):
             return [number for a in arguments for number in ([a] if not isinstance(a, ast.Call) else _numbers_in(a))]
         case ast.Subscript():
-            return [*_subscripts(node)[1], *_numbers_in(node.value)]
+            return [*subscripts_of(node)[1], *_numbers_in(node.value)]
     return []
 
 
@@ -404,16 +413,16 @@ def _leaves(statements: Sequence[ast.stmt]) -> bool:
     return False
 
 
-def _subscripts(node: ast.expr) -> tuple[ast.expr, list[ast.expr]]:
+def subscripts_of(node: ast.expr) -> tuple[ast.expr, list[ast.expr]]:
     """What is indexed, and by what: ``u[i][j, k]`` as ``u`` and ``[i, j, k]``."""
     if not isinstance(node, ast.Subscript):
         return node, []
-    base, indices = _subscripts(node.value)
+    base, indices = subscripts_of(node.value)
     return base, [*indices, *(node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice])]
 
 
 def _element(node: ast.expr, index: ast.expr) -> ast.Subscript:
-    base, indices = _subscripts(node)
+    base, indices = subscripts_of(node)
     return _indexed(base, [*indices, index])
 
 

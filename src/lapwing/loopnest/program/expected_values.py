@@ -59,10 +59,10 @@ def expected_calls(
 
 
 def _dummy(value: Any) -> Any:
-    """An array without memory in the place of one."""
+    """An array without memory in the place of one: its elements are some number."""
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape and hasattr(value, "dtype"):
-        return np.broadcast_to(np.empty((), np.dtype(value.dtype)), shape)
+        return np.broadcast_to(np.ones((), np.dtype(value.dtype)), shape)
     return value
 
 
@@ -233,9 +233,9 @@ class _Following:
                 given = self._value(dtype) if isinstance(dtype, ast.Name | ast.Constant) else self._dtype(dtype)
                 kind = np.dtype(given)
             if function in _OF_SHAPE:
-                return np.broadcast_to(np.empty((), kind), self._value(first))
+                return np.broadcast_to(np.ones((), kind), self._value(first))
             like = self._value(first)
-            return np.broadcast_to(np.empty((), kind if dtype is not None else like.dtype), like.shape)
+            return np.broadcast_to(np.ones((), kind if dtype is not None else like.dtype), like.shape)
         except NotKnown:
             raise
         except Exception:
@@ -253,11 +253,14 @@ class _Following:
     def _view(self, node: ast.expr, array: Any, index: ast.expr) -> Any:
         elements = index.elts if isinstance(index, ast.Tuple) else [index]
         try:
-            return array[tuple(self._index(element) for element in elements)]
+            found = array[tuple(self._index(element) for element in elements)]
         except NotKnown:
             raise
         except Exception:
             raise NotKnown(ast.unparse(node)) from None
+        if not found.shape and found.dtype.kind in "iu":  # by which loops may end and elements be selected
+            raise NotKnown(ast.unparse(node))
+        return found
 
     def _index(self, element: ast.expr) -> Any:
         if isinstance(element, ast.Slice):

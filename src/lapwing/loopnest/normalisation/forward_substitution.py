@@ -1,0 +1,181 @@
+"""Names for indices and rows that are set in a loop's body, replaced by what they are set to (forward substitution: Allen and
+Kennedy, Optimizing Compilers for Modern Architectures, 4.5).
+
+    before                                   after
+    for k in range(n):                       for k in range(n):
+        i = k + 1                                for j in range(max(1, k + 1 - w), m):
+        row = u[i]                                   u[k + 1, j] = u[k + 1 - 1, j]
+        for j in range(max(1, i - w), m):
+            row[j] = u[i - 1, j]
+
+Accesses are then affine in the indices of loops, and loops perfectly nested that are not in the text. Other values are left where
+they are: what is computed once is not to be computed again.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from lapwing.loopnest.normalisation.counted_loops import Rows, is_row
+from lapwing.loopnest.normalisation.names import argument_names, names_set_once
+from lapwing.syntax_places import placed
+
+_OTHER_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+def with_substituted(tree: ast.FunctionDef, meaning: Callable[[str], object]) -> ast.FunctionDef:
+    """The function without such names; the same where it has none. meaning: of names that are not its own."""
+    inner = (node for statement in tree.body for node in ast.walk(statement))
+    if any(isinstance(node, _OTHER_SCOPES) for node in inner):
+        return tree
+    substitution = _Substitution(copy.deepcopy(tree), meaning)
+    substitution.block(substitution.tree.body, (), is_certain=True)
+    return substitution.tree if substitution.has_changed else tree
+
+
+class _Substitution:
+    """Goes through a function and changes it."""
+
+    def __init__(self, tree: ast.FunctionDef, meaning: Callable[[str], object]) -> None:
+        self.tree, self.meaning = tree, meaning
+        self.has_changed = False
+        self.fixed = names_set_once(tree)
+        self.parameters = argument_names(tree)
+        self.stores = count_names(tree.body, ast.Store, ast.Del)
+
+    def block(self, block: list[ast.stmt], indices: tuple[str, ...], is_certain: bool) -> None:
+        """Statements in loops with these indices. is_certain: whether they are done in every iteration of these."""
+        position = 0
+        while position < len(block):
+            statement = block[position]
+            if indices and self._is_substituted(statement, block[position + 1 :], indices, is_certain):
+                del block[position]
+                self.has_changed = True
+                if not block:
+                    block.append(placed(statement, ast.Pass()))
+                continue
+            index = _index_of(statement)
+            inside = indices if index is None else (*indices, index)
+            for inner in _blocks(statement):
+                self.block(inner, inside, is_certain and index is not None)
+            is_certain = is_certain and not jumps(statement)
+            position += 1
+
+    def _is_substituted(
+        self, statement: ast.stmt, rest: list[ast.stmt], indices: tuple[str, ...], is_certain: bool
+    ) -> bool:
+        """Whether a statement sets such a name, which has been replaced in what follows it then."""
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                pass
+            case _:
+                return False
+        used = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+        loads = count_names(rest, ast.Load)[name]
+        if (
+            self.stores[name] > 1 or name in self.parameters or used & set(count_names(rest, ast.Store, ast.Del))
+            or not loads or loads < count_names(self.tree.body, ast.Load)[name]
+        ):  # fmt: skip
+            return False
+        if self._is_index(value, indices):
+            if not used & {*indices} or not _is_indexing(name, rest):
+                return False
+            replacing = Rows(name, value)
+        elif is_certain and self._is_row_of(value, indices) and _is_view(name, rest):
+            replacing = _Views(name, value, frozenset(indices))
+        else:
+            return False
+        for later in rest:
+            replacing.visit(later)
+        return True
+
+    def _is_index(self, node: ast.expr, indices: tuple[str, ...]) -> bool:
+        """Whether it is made of indices, and of numbers that stay the same."""
+        match node:
+            case ast.Constant(value=int() as value):
+                return not isinstance(value, bool)
+            case ast.Name(id=name):
+                return name in indices or name in self.fixed
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return self._is_index(operand, indices)
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult(), right=right):
+                return self._is_index(left, indices) and self._is_index(right, indices)
+            case ast.Subscript(value=ast.Attribute(value=ast.Name(id=array), attr="shape"), slice=ast.Constant()):
+                return array in self.fixed
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=array)], keywords=[]):
+                return array in self.fixed
+            case ast.Call(func=ast.Name(id="min" | "max" as function), args=[_, _, *_] as arguments, keywords=[]):
+                is_own = function not in self.stores and function not in self.parameters
+                own = {"min": min, "max": max}[function]
+                return is_own and self.meaning(function) is own and all(self._is_index(a, indices) for a in arguments)
+        return False
+
+    def _is_row_of(self, node: ast.expr, indices: tuple[str, ...]) -> bool:
+        """Whether it is ``u[i]`` or ``u[i, j + 1]`` of an array that is always the same."""
+        match node:
+            case ast.Subscript(value=ast.Name(id=array), slice=ast.Tuple(elts=parts)) if array in self.fixed:
+                return all(self._is_index(part, indices) for part in parts)
+            case ast.Subscript(value=ast.Name(id=array), slice=part) if array in self.fixed:
+                return self._is_index(part, indices)
+        return False
+
+
+class _Views(Rows):
+    """Elements of a row that is taken in every iteration of some loops: its place has to be there in each of them, whatever
+    elements are taken."""
+
+    def __init__(self, name: str, row: ast.expr, loops: frozenset[str]) -> None:
+        super().__init__(name, row)
+        self.loops = loops
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        is_of_row = isinstance(node.value, ast.Name) and node.value.id == self.name
+        found = super().visit_Subscript(node)
+        if is_of_row:
+            found.taken_in = self.loops  # type: ignore[attr-defined]
+        return found
+
+
+def _is_view(name: str, statements: Sequence[ast.stmt]) -> bool:
+    """Whether a name stands for a row of which elements are taken, and for nothing else."""
+    nodes = (node for statement in statements for node in ast.walk(statement))
+    return is_row(name, statements) and any(
+        isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name) and n.value.id == name for n in nodes
+    )
+
+
+def _is_indexing(name: str, statements: Sequence[ast.stmt]) -> bool:
+    """Whether a name stands in an index, or in the bounds of a loop: it is an integer then."""
+    for statement in statements:
+        for node in ast.walk(statement):
+            inside = node.slice if isinstance(node, ast.Subscript) else node.iter if isinstance(node, ast.For) else None
+            if inside is not None and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(inside)):
+                return True
+    return False
+
+
+def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
+    """The blocks directly inside of a statement."""
+    blocks = [getattr(statement, name, []) for name in ("body", "orelse", "finalbody")]
+    return [*blocks, *(part.body for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())))]
+
+
+def _index_of(statement: ast.stmt) -> str | None:
+    """The index of a loop over a range."""
+    match statement:
+        case ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id="range"))):
+            return name
+    return None
+
+
+def jumps(statement: ast.stmt) -> bool:
+    """Whether what follows a statement may be left out after it."""
+    return any(isinstance(node, ast.Continue | ast.Break | ast.Return | ast.Raise) for node in ast.walk(statement))
+
+
+def count_names(statements: Sequence[ast.stmt], *contexts: type[ast.expr_context]) -> Counter[str]:
+    nodes = (node for statement in statements for node in ast.walk(statement))
+    return Counter(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, contexts))
