@@ -273,6 +273,7 @@ class LoopNest:
     alike.
     ``leaves_unset``: whether a sequential region may return scalars that have no value. ``dead``: arrays of which nobody reads
     elements after the loops. ``of_one_type``: whether it is refused where a scalar may have several types.
+    ``assumed``: what must not be negative in any iteration of so many outer loops, for the nest to be what was written.
     """
 
     name: str
@@ -296,6 +297,7 @@ class LoopNest:
     unpackings: tuple[Unpacking, ...] = ()
     dead: tuple[str, ...] = ()
     of_one_type: bool = False
+    assumed: tuple[tuple[int, Affine], ...] = ()
 
     @property
     def loop_names(self) -> tuple[str, ...]:

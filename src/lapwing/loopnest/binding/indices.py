@@ -99,6 +99,8 @@ def check_indices(
         check.look_at(occurrence)
     for unpacking in nest.unpackings:
         check.look_at_unpacking(unpacking)
+    for outer, affine in nest.assumed:
+        check.look_at_assumed(outer, affine)
     return check.result()
 
 
@@ -158,6 +160,18 @@ class _Check:
                 unpacking.line,
                 f"{unpacking.names} names take {shape[unpacking.axis]} elements of {unpacking.array}",
                 "the plain loop raises ValueError: name as many as there are along the axis",
+            )
+
+    def look_at_assumed(self, outer: int, affine: Affine) -> None:
+        domain = Domain(self.domains[()].loops[:outer])
+        reached = domain.range_of(domain.normalised(affine.substitute(self.integers)))
+        if reached is not None and reached[0] < 0:
+            loop = self.nest.loops[outer]
+            self.refusals.note(
+                loop.line,
+                f"loop {loop.name} has no iteration in some of those around it",
+                "what stands beside it is done all the same, loop by loop",
+                tiled_only=True,
             )
 
     def _inside(self, loops: tuple[ir.For, ...]) -> Domain:

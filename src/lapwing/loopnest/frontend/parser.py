@@ -81,6 +81,7 @@ class _Parser(FunctionParser):
         self.depth = depth
         self.loops_refused = False
         self.conditions: list[ast.expr] = []  # that the loops' own iterations fulfil
+        self.assumed: list[tuple[int, Affine]] = []
 
     def nest(self) -> ir.LoopNest:
         self.check_signature()
@@ -115,6 +116,7 @@ class _Parser(FunctionParser):
                 sweep_depth=0,
                 unpackings=(*self.source.counted.unpackings, *self.unpackings),
                 dead=dead,
+                assumed=tuple(self.assumed),
             )
         )
 
@@ -242,6 +244,15 @@ class _Parser(FunctionParser):
                 replace(loop, integers=symbols - loop.bound_names, leaves_out=bool(parsed.conditions))
             )
             self.conditions += parsed.conditions
+            self._assume(node)
+
+    def _assume(self, node: ast.For) -> None:
+        """Note what must not be negative for the loops to be those of the text (``perfect_nests``)."""
+        outer = len(self.scope.loops) - 1
+        for expression in getattr(node, "not_negative", ()):
+            if (affine := self.affine(expression)) is None:
+                self.refuse(node, self.source.text(node), "a number of iterations is affine")
+            self.assumed.append((outer, affine))
 
     def _is_builtin(self, node: ast.expr, name: str) -> bool:
         return self.resolve(node) is getattr(builtins, name)

@@ -133,6 +133,8 @@ class StatementParser(ExpressionParser):
         """An inner loop."""
         if node.orelse:
             self._refuse_else(node, "for")
+        if hasattr(node, "not_negative"):
+            self.refuse(node, self.source.text(node), "loops are made perfect nests where all of them are cut")
         name = self.index_of(node)
         start, stop, step = self.range_of(node)
         steps = self.affine(step)

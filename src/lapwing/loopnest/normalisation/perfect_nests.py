@@ -2,7 +2,7 @@
 
     before                                   after
     for i in range(1, n):                    for i in range(1, n):
-        x = a[i - 1]                             for j in range(0, max(m, 1)):
+        x = a[i - 1]                             for j in range(0, m):
         if skipped[i]:                               x = a[i - 1]
             continue                                 if skipped[i]:
         d[i, 0] = i * gap                                continue
@@ -12,10 +12,13 @@
                                                          d[i, j] = f(d[i, j - 1], x)
 
 What an iteration of the outer loop sets, or asks, is set, or asked, in each of the inner loop (code sinking: Wolfe, High
-Performance Compilers for Parallel Computing, 1996): only what comes to the same there, has no effects and raises nothing but for
-an index, of which is noted in which loops it is taken (``taken_in``). What is done to the element before a row's first one, or
-behind its last one, becomes one more iteration of the inner loop (statement embedding: Ahmed, Mateev, Pingali, ICS 2000); it is
-done where there are no others, too.
+Performance Compilers for Parallel Computing, 1996), where it comes to the same there and has no effects. What is done to the
+element before a row's first one, or behind its last one, becomes one more iteration of the inner loop (statement embedding:
+Ahmed, Mateev and Pingali, ICS 2000).
+
+Both count on the inner loop to have iterations, which is known when sizes are: what must not be negative for that is noted at the
+loop (``not_negative``). Where all that could go wrong is an index, it is noted instead in which loops elements are taken
+(``taken_in``).
 """
 
 from __future__ import annotations
@@ -48,11 +51,12 @@ def perfect_nest(tree: ast.FunctionDef, meaning: Callable[[str], object]) -> ast
 
 
 @dataclass
-class _Sunk:
-    """What stands before an inner loop: what is sunk into it, and what is done to the elements before the first of its rows."""
+class _Parts:
+    """What stands beside an inner loop: what is sunk into it, and what is done before its first iteration and behind its last."""
 
-    sets: list[ast.stmt]
-    stores: list[ast.stmt]
+    sunk: list[ast.stmt]
+    first: list[ast.stmt]
+    last: list[ast.stmt]
 
 
 class _Nesting:
@@ -91,58 +95,47 @@ class _Nesting:
             test = sinking.sunk(inner.test)
             within.body = [placed(inner, ast.If(test, within.body, []))]
             inner = within
-        if not isinstance(inner, ast.For) or _index_of(inner) is None or (sunk := sinking.before(before)) is None:
-            return None
-        if sunk.stores and behind:
+        if not isinstance(inner, ast.For) or (parts := sinking.parts(before, behind)) is None:
             return None
         bounds = count_names([ast.Expr(inner.iter)], ast.Load)
-        if bounds.keys() & count_names(sunk.sets, ast.Store).keys() or not self._embed(inner, sunk.stores, behind):
+        if bounds.keys() & count_names(parts.sunk, ast.Store).keys():
             return None
-        inner.body = [*sunk.sets, *inner.body]
+        if (ends := _ends(inner)) is None and (sinking.may_raise or parts.first or parts.last):
+            return None
+        if ends is not None and sinking.may_raise:
+            _assume(inner, *ends, apart=1)
+        if (parts.first or parts.last) and not self._embed(inner, parts, around):
+            return None
+        inner.body = [*parts.sunk, *inner.body]
         self.has_changed = True
         return inner
 
-    def _embed(self, loop: ast.For, before: Sequence[ast.stmt], behind: Sequence[ast.stmt]) -> bool:
-        """Whether a loop has got an iteration more for what is done before its first one, or behind its last one."""
-        if not (before or behind):
-            return True
+    def _embed(self, loop: ast.For, parts: _Parts, around: Sequence[str]) -> bool:
+        """Whether a loop has got an iteration more for what is done before its first one, and behind its last one."""
         index, ends = _index_of(loop), _ends(loop)
-        if index is None or ends is None or not all(self.is_own(name, _FUNCTIONS[name]) for name in ("max", "min")):
+        if index is None or ends is None or (parts.last and jumps(loop)):
             return False
-        begin, end = map(self.places.place, ends)
+        places = Places(self.places.fixed | {*around})
+        begin, end = map(places.place, ends)
         outside = count_names(self.tree.body, ast.Load)[index] - count_names([loop], ast.Load)[index]
-        if begin is None or end is None or outside or (behind and jumps(loop)):
+        if begin is None or end is None or outside:
             return False
-        at = begin.moved(-1) if before else end
-        statements = [self._at_end(s, index, at, loop) for s in before or behind]
-        known = [s for s in statements if s is not None]
-        if len(known) < len(statements) or (at.base is None and at.number < 0):
-            return False
-        if before:
-            bounds = [at.expression(), _extreme("max", begin, end)]
-        else:
-            bounds = [_extreme("min", begin, end), end.moved(1).expression()]
-        test = ast.Compare(ast.Name(index, ast.Load()), [ast.Eq()], [at.expression()])
+        body, bounds = loop.body, [*ends]
+        if parts.last:
+            if (last := _at(places, end, index, parts.last, loop)) is None:
+                return False
+            bounds[1], body = end.moved(1).expression(), [ast.If(_is_at(index, end), last, body)]
+        if parts.first:
+            at = begin.moved(-1)
+            first = _at(places, at, index, parts.first, loop)
+            if first is None or (at.base is None and at.number < 0):
+                return False
+            bounds[0], body = at.expression(), [ast.If(_is_at(index, at), first, body)]
+        _assume(loop, *ends, apart=0)
         loop.iter = ast.Call(ast.Name("range", ast.Load()), bounds, [])
-        loop.body = [ast.If(test, known, loop.body)]
+        loop.body = body
         placed(loop, loop)
         return True
-
-    def _at_end(self, statement: ast.stmt, index: str, at: Place, loop: ast.For) -> ast.stmt | None:
-        """A store before or behind a loop over rows, as one of an iteration of the loop; None where it is to another element."""
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
-        if not _is_store(statement) or not isinstance(target, ast.Subscript):
-            return None
-        (base, axes), accesses = subscripts_of(target), [n for n in ast.walk(loop) if isinstance(n, ast.Subscript)]
-        if not isinstance(base, ast.Name):
-            return None
-        along = [
-            axis for axis in range(len(axes))
-            if any(_is_along(access, base.id, axis, len(axes), index) for access in accesses)
-        ]  # fmt: skip
-        moved = Moved(self.places, len(axes), {axis: (index, at) for axis in along}).visit(copy.deepcopy(statement))
-        is_moved = count_names([moved], ast.Load)[index] > count_names([statement], ast.Load)[index]
-        return moved if is_moved else None
 
     def is_affine(self, node: ast.expr, loops: Set[str]) -> bool:
         """Whether an index is made of those of loops, and of numbers that stay the same."""
@@ -162,35 +155,79 @@ class _Nesting:
 
 def _is_along(access: ast.Subscript, array: str, axis: int, axes: int, index: str) -> bool:
     """Whether an access of an array with so many axes goes along one of them with a loop."""
-    base, indices = subscripts_of(access)
-    is_of_array = isinstance(base, ast.Name) and base.id == array and len(indices) == axes
+    _, indices = subscripts_of(access)
+    is_of_array = _array_of(access) == array and len(indices) == axes
     return is_of_array and bool(count_names([ast.Expr(indices[axis])], ast.Load)[index])
 
 
-def _extreme(function: str, one: Place, other: Place) -> ast.expr:
-    """The lesser or greater of two places."""
-    if (beyond := one.beyond(other)) is not None:
-        return (one if (beyond > 0) == (function == "max") else other).expression()
-    return ast.Call(ast.Name(function, ast.Load()), [one.expression(), other.expression()], [])
+def _assume(loop: ast.For, start: ast.expr, stop: ast.expr, apart: int) -> None:
+    """Note that a loop is as it has to be only where its ends are so far apart."""
+    expression = ast.BinOp(
+        ast.BinOp(copy.deepcopy(stop), ast.Sub(), copy.deepcopy(start)), ast.Sub(), ast.Constant(apart)
+    )
+    loop.not_negative = [*getattr(loop, "not_negative", []), placed(loop, expression)]  # type: ignore[attr-defined]
+
+
+def _is_at(index: str, at: Place) -> ast.expr:
+    return ast.Compare(ast.Name(index, ast.Load()), [ast.Eq()], [at.expression()])
+
+
+def _at(places: Places, at: Place, index: str, statements: Sequence[ast.stmt], loop: ast.For) -> list[ast.stmt] | None:
+    """Statements before or behind a loop over rows as those of one of its iterations; None where they store other elements."""
+    accesses = [node for node in ast.walk(loop) if isinstance(node, ast.Subscript)]
+    found = [copy.deepcopy(statement) for statement in statements]
+    stored = [n for s in found for n in ast.walk(s) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)]
+    shapes = {(_array_of(node), len(subscripts_of(node)[1])) for node in stored}
+    for array, axes in shapes:
+        along = [axis for axis in range(axes) if any(_is_along(a, array, axis, axes, index) for a in accesses)]
+        moving = Moved(places, axes, {axis: (index, at) for axis in along})
+        found = [moving.visit(statement) for statement in found]
+    are_moved = all(count_names([ast.Expr(node)], ast.Load)[index] for node in stored)
+    return found if stored and are_moved else None
 
 
 class _Sinking:
-    """What of an iteration of some loops, a block, may be done in each iteration of the loop inside."""
+    """What of an iteration of some loops, a block, may be done in each iteration of the loop inside. may_raise: whether any of it
+    may raise something besides what an index does."""
 
     def __init__(self, nesting: _Nesting, block: Sequence[ast.stmt], inner: ast.stmt, loops: frozenset[str]) -> None:
-        self.nesting, self.block, self.loops = nesting, block, loops
-        written = {base for statement in block for node in ast.walk(statement) if (base := _stored_array(node))}
+        self.nesting, self.block, self.inner, self.loops = nesting, block, inner, loops
+        self.may_raise = False
+        written = {array for statement in block for node in ast.walk(statement) if (array := _stored_array(node))}
         self.changing = {*count_names([inner], ast.Store), *written}
 
-    def before(self, statements: Sequence[ast.stmt]) -> _Sunk | None:
-        """What stands before the inner loop; None where some of it has to stay there."""
-        sets = [s for s in statements if not _is_store(s)]
-        stores = [s for s in statements if _is_store(s)]
-        if stores and any(jumps(s) for s in statements[statements.index(stores[0]) :]):
+    def parts(self, before: Sequence[ast.stmt], behind: Sequence[ast.stmt]) -> _Parts | None:
+        """What stands before and behind the inner loop; None where some of it has to stay there."""
+        needed = {*count_names([self.inner, *behind], ast.Load)}
+        is_sunk = [False] * len(before)
+        while True:
+            new = [
+                is_already or _has_continue(s) or bool(count_names([s], ast.Store).keys() & needed)
+                for s, is_already in zip(before, is_sunk, strict=True)
+            ]
+            if new == is_sunk:
+                break
+            is_sunk = new
+            needed |= {*count_names([s for s, is_one in zip(before, is_sunk, strict=True) if is_one], ast.Load)}
+        sunk = [s for s, is_one in zip(before, is_sunk, strict=True) if is_one]
+        first = [s for s, is_one in zip(before, is_sunk, strict=True) if not is_one]
+        if not all(map(self._is_set, sunk)) or not self._are_own(before) or not self._are_own(behind):
             return None
-        if not all(map(self._is_set, sets)) or not self._are_own(statements):
+        if not all(map(_is_plain, (*first, *behind))) or self._meet(before, is_sunk):
             return None
-        return _Sunk([self.sunk(s) for s in sets], stores)
+        if count_names(behind, ast.Load).keys() & count_names([self.inner], ast.Store).keys():
+            return None
+        return _Parts([self.sunk(s) for s in sunk], first, [*behind])
+
+    def _meet(self, before: Sequence[ast.stmt], is_sunk: Sequence[bool]) -> bool:
+        """Whether what is sunk cannot be done ahead of what it stands behind."""
+        for k, statement in enumerate(before):
+            later = [s for s, is_one in zip(before[k:], is_sunk[k:], strict=True) if is_one]
+            if not is_sunk[k] and later:
+                touched = count_names([statement], ast.Load, ast.Store).keys()
+                if touched & count_names(later, ast.Store).keys() or any(map(jumps, later)):
+                    return True
+        return False
 
     def sunk(self, node: ast.AST) -> Any:
         """A copy that stands in the inner loop, with a note in which loops elements are taken."""
@@ -233,7 +270,7 @@ class _Sinking:
         return all(map(self.is_sinkable, node.elts if isinstance(node, ast.Tuple) else [node]))
 
     def is_sinkable(self, node: ast.expr) -> bool:
-        """Whether an expression has the same value in every iteration of the inner loop, and raises nothing but for an index."""
+        """Whether an expression has the same value in every iteration of the inner loop, and takes little time to compute."""
         match node:
             case ast.Constant(value=value):
                 return isinstance(value, bool | int | float)
@@ -243,8 +280,9 @@ class _Sinking:
                 return self.is_sinkable(operand)
             case ast.BinOp(left=left, op=operator, right=right) if isinstance(operator, _NEVER_RAISE):
                 return self.is_sinkable(left) and self.is_sinkable(right)
-            case ast.BinOp(left=left, op=ast.Div() | ast.FloorDiv() | ast.Mod(), right=ast.Constant(value=by)):
-                return isinstance(by, int | float) and by != 0 and self.is_sinkable(left)
+            case ast.BinOp(left=left, op=ast.Div() | ast.FloorDiv() | ast.Mod(), right=right):
+                self.may_raise = True
+                return self.is_sinkable(left) and self.is_sinkable(right)
             case ast.Compare(left=left, ops=ops, comparators=others):
                 is_of_values = not any(isinstance(op, ast.In | ast.NotIn | ast.Is | ast.IsNot) for op in ops)
                 return is_of_values and all(map(self.is_sinkable, (left, *others)))
@@ -263,19 +301,28 @@ class _Sinking:
         return False
 
 
-def _is_store(statement: ast.stmt) -> bool:
+def _is_plain(statement: ast.stmt) -> bool:
+    """Whether a statement is one of those that are done where a row begins or ends."""
     match statement:
-        case ast.Assign(targets=[ast.Subscript()]) | ast.AugAssign(target=ast.Subscript()):
+        case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Pass():
             return True
+        case ast.If(body=body, orelse=orelse):
+            return all(map(_is_plain, (*body, *orelse)))
     return False
+
+
+def _has_continue(statement: ast.stmt) -> bool:
+    return any(isinstance(node, ast.Continue) for node in ast.walk(statement))
+
+
+def _array_of(node: ast.Subscript) -> str:
+    base, _ = subscripts_of(node)
+    return base.id if isinstance(base, ast.Name) else ""
 
 
 def _stored_array(node: ast.AST) -> str:
     """The array of which an element is stored; no name of anything else."""
-    if not (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)):
-        return ""
-    base, _ = subscripts_of(node)
-    return base.id if isinstance(base, ast.Name) else ""
+    return _array_of(node) if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) else ""
 
 
 def _names_alone(target: ast.expr) -> bool:
