@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from lapwing.errors import Refusal, RefusedError
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.phased_nest import PhasedNest
-from lapwing.loopnest.dependences import Dependence
+from lapwing.loopnest.dependences import Dependence, inside_sweep
+from lapwing.loopnest.skew import Skew
 from lapwing.planner import cuts
 from lapwing.planner.along_time import AlongTime, stages
 from lapwing.planner.cuts import Cut, fits, is_count, mapping_on, most_ranks, partition_of, rule_of_thumb
@@ -65,7 +66,8 @@ def make_plan(
     if bound.nest.is_sequential:
         wishes = Wishes(wishes.engine)  # there is nothing to cut
     nest, found = bound.nest, tuple(dependences)
-    skew = bound.analysis.skew if skews else None
+    skew = skew_on(bound, found, ranks) if skews else None
+    in_text_order = skews and skew is None and bound.analysis.skew is not None
     bound, dependences = skewed_nest(bound, skew), skewed_dependences(found, skew)
     _check_several_writes(bound)
     engine = "overlap" if wishes.engine is None else wishes.engine
@@ -97,6 +99,8 @@ def make_plan(
         mapping = mapping_on(time, partition.grid, extents) if wishes.cut is None else wishes.cut.mapping
         if wishes.cut is None:
             reasons.append("the arrays are distributed like this already")
+    if in_text_order:  # of which no other cut is known to be legal
+        mapping = 0
     block = tuple(-(-extent // parts) for extent, parts in zip(extents, blocks.grid, strict=True))
     length = time.sweeps if mapping is None else block[mapping]
 
@@ -150,6 +154,20 @@ def make_plan(
         fusion=fusion,
         idle=int(ranks) - blocks.ranks,
     )
+
+
+def skew_on(bound: BoundNest, dependences: Sequence[Dependence], ranks: int) -> Skew | None:
+    """How a nest is skewed on so many ranks.
+
+    One rank that does all of a sweep in the order of the text need not skew: that is only for lanes, which the nest has where
+    the innermost loop is a chain.
+    """
+    skew = bound.analysis.skew
+    if skew is None or ranks > 1:
+        return skew
+    vectors = [d.vector[bound.nest.sweep_depth :] for d in inside_sweep(dependences, bound.nest.sweep_depth)]
+    is_chain = any(vector[-1] and not any(vector[:-1]) for vector in vectors)
+    return skew if is_chain else None
 
 
 def _joining_cut(

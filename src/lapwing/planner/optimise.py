@@ -93,7 +93,8 @@ class Problem:
         partition: Partition | None = None,
     ) -> Problem:
         """What is left to choose where a plan by rules of thumb keeps to the same wishes."""
-        given = wishes.grid is not None or partition is not None
+        in_text_order = plan.skew is None and bound.analysis.skew is not None
+        given = wishes.grid is not None or partition is not None or in_text_order
         problem = Problem(
             bound=skewed_nest(bound, plan.skew),
             dependences=skewed_dependences(plan.dependences, plan.skew),

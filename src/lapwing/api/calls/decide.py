@@ -21,7 +21,7 @@ from lapwing.loopnest.dependences import Dependence
 from lapwing.machine import stored
 from lapwing.machine.machine import Kernel, Link, Machine
 from lapwing.notices import say
-from lapwing.planner.choose import ROWS_TOGETHER, SHORTEST_RUN, Wishes, make_plan
+from lapwing.planner.choose import ROWS_TOGETHER, SHORTEST_RUN, Wishes, make_plan, skew_on
 from lapwing.planner.costs import Placement
 from lapwing.planner.cuts import Cut
 from lapwing.planner.explain import chosen, reasons
@@ -432,7 +432,7 @@ class Decider:
         """The nest as it is cut into tiles: skewed, where that takes skewing."""
         if not self.skews:
             return self.bound, self.dependences
-        skew = self.bound.analysis.skew
+        skew = skew_on(self.bound, self.dependences, self.ranks)
         return skewed_nest(self.bound, skew), skewed_dependences(self.dependences, skew)
 
 

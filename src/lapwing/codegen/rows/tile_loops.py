@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import cached_property
 
+from lapwing.affine.affine import Affine
 from lapwing.affine.scanning import LoopBounds
 from lapwing.codegen.body.conditional_calls import for_strips
 from lapwing.codegen.body.distribution import Part
@@ -405,19 +406,33 @@ class TileWriter(OuterLoopWriter, FaceWriter):
         def text(node: t.Typed) -> str:
             return stripped(self.printer.print(node))
 
+        def at(node: t.Typed) -> str:
+            """The coordinate at which the index has a value."""
+            return f"{text(node)} + {ahead}" if ahead else text(node)
+
+        ahead = self._ahead(self.nest.space_loops[self.form.order[-1]].name)
         holds = [*map(text, bounds.holds), *(f"lw_near({text(n)}) == {self.printer.print(n)}" for n in bounds.near)]
         lines.add(*(f"if (!({each})) {last} = {first};" for each in holds))
-        lines.add(*(f"{first} = lw_max_i64({first}, {text(node)});" for node in bounds.begins))
-        lines.add(*(f"{last} = lw_min_i64({last}, {text(node)});" for node in bounds.ends))
+        lines.add(*(f"{first} = lw_max_i64({first}, {at(node)});" for node in bounds.begins))
+        lines.add(*(f"{last} = lw_min_i64({last}, {at(node)});" for node in bounds.ends))
         for number, node in enumerate(bounds.apart, 1):
             value = self.names.get(("apart", node), f"apart_{number}")
             lines.add(
-                f"const int64_t {value} = {text(node)};",
+                f"const int64_t {value} = {at(node)};",
                 f"if ({value} >= {first} && {value} < {last}) {{",
                 f"    if ({value} - {first} < {last} - {value}) {first} = {value} + 1;",
                 f"    else {last} = {value};",
                 "}",
             )
+
+    def _ahead(self, loop: str) -> str:
+        """How far the coordinate of a loop that counts up is ahead of its index, where it is skewed."""
+        skew, names = self.bound.skew, self.nest.loop_names
+        if skew is None or not self.is_skewed(loop):
+            return ""
+        row = zip(names, skew.inverse[names.index(loop)], strict=True)
+        terms = tuple((self.coordinate(name), -factor) for name, factor in row if factor and name != loop)
+        return f"({Affine(0, terms)})"
 
     def _split_loop(self, lines: Lines, k: int, call: str, pragma: str) -> None:
         """The innermost loop in three parts (index set splitting): in the middle one nothing wraps, and vectors can be
@@ -587,7 +602,7 @@ def _varies(node: t.Typed) -> bool:
 def interior_of(bound: BoundNest, form: InnerForm) -> Interior | None:
     """What the innermost loop of a form does inside of where conditions on indices are known."""
     loops, innermost = bound.nest.loops, bound.nest.space_loops[form.order[-1]]
-    if bound.skew is not None or innermost.step != 1:
+    if innermost.step != 1:
         return None
     return interior(bound.body, innermost.name, {loop.name for loop in loops} - {innermost.name})
 
