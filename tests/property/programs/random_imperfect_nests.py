@@ -39,11 +39,14 @@ class _Builder:
             ArraySpec("w", "int64", (n,), "tame", seeds[3]),
         )
         self.number = "2" if dtype.startswith("int") else "0.5"
-        self.begin, self.end = (
-            self.pick("1", "1", "2", "i + 1", "i", "0"),
-            self.pick("m", "m - 1", "m - 1", "q", "i + q"),
-        )
-        lines = ["def region(a, b, x, w, p, q):", "    n, m = a.shape"]
+        begin = self.pick("1", "1", "2", "i + 1", "i", "0", "max(1, i - q)")
+        end = self.pick("m", "m - 1", "m - 1", "q", "i + q", "min(m - 1, i + p)")
+        self.ahead, self.behind_it = f"{begin} - 1", end  # the elements before a row's first one, and behind its last
+        loop = f"for j in range({begin}, {end}):"
+        if self.chance(20):
+            self.ahead, self.behind_it = self.behind_it, self.ahead
+            loop = f"for j in range({end} - 1, {begin} - 1, -1):"
+        lines = ["def region(a, b, x, w, p, q):", "    n, m = a.shape", f"    c = {self.number}"]
         indent = "    "
         if self.chance(30):
             lines.append(f"{indent}for t in range(p):")
@@ -56,7 +59,7 @@ class _Builder:
             lines.append(f"{indent}if {self.condition()}:")
             indent += "    "
             lines += [indent + line for line in self.before()]
-        lines.append(f"{indent}for j in range({self.begin}, {self.end}):")
+        lines.append(indent + loop)
         lines += [f"{indent}    {line}" for line in self.body()]
         if self.chance(30):
             lines += [indent + line for line in self.behind()]
@@ -68,7 +71,7 @@ class _Builder:
 
     def value(self) -> str:
         """One that does not change with the inner loop."""
-        element = self.pick("x[i]", "x[i - 1]", "x[i + 1]", "b[i, 0]", "w[i]", "b[i - 1, p]", "x[w[i] % 2]")
+        element = self.pick("x[i]", "x[i - 1]", "x[i + 1]", "b[i, 0]", "w[i]", "b[i - 1, p]", "x[w[i] % 2]", "a[i, 1]")
         plain = self.pick(*self.values, element, element, self.number, "i", "p")
         other = self.pick(plain, element)
         return self.pick(
@@ -79,7 +82,7 @@ class _Builder:
     def before(self) -> list[str]:
         name = f"s{len(self.values)}"
         value = self.value()
-        match self.pick("value", "value", "choice", "index", "row", "guard", "first", "first", "change"):
+        match self.pick("value", "value", "choice", "index", "row", "guard", "first", "first", "change", "carried"):
             case "value":
                 lines = [f"{name} = {value}"]
             case "choice":
@@ -89,12 +92,14 @@ class _Builder:
             case "row":
                 row, index = self.pick("a", "b"), self.pick("i - 1", "i", "i + 1")
                 lines, name = [f"r{name} = {row}[{index}]"], f"r{name}[j]"
+            case "carried":
+                lines, name = [f"c = c + {value}"], "c"
             case "guard":
                 return [f"if {self.condition()}:", "    continue"]
             case "change" if self.values and self.values[-1].startswith("s"):
                 return [f"if {self.condition()}:", f"    {self.values[-1]} += {value}"]
             case _:
-                at = {"1": "0", "2": "1", "i + 1": "i", "i": "i - 1"}.get(self.begin, "0")
+                at = {"1 - 1": "0", "2 - 1": "1", "i + 1 - 1": "i"}.get(self.ahead, self.ahead)
                 if self.chance(30):
                     local = f"f{name}"
                     return [f"{local} = {value}", f"if {local} > 1:", f"    a[i, {at}] = {local}"]
@@ -110,12 +115,12 @@ class _Builder:
         lines = [f"a[i, j] = {read} * {self.number} + {' - '.join(used)}"]
         if self.chance(30):
             lines = [f"if {self.pick(*used)} > a[i, j - 1]:", *(f"    {line}" for line in lines)]
-        if self.chance(10):
-            lines += ["if b[i, j] > 2:", f"    {self.pick('continue', 'break')}", "a[i, j] -= 1"]
+        if self.chance(20):
+            lines += ["if b[i, j] > 1:", f"    {self.pick('continue', 'break')}", "a[i, j] -= 1"]
         return lines
 
     def behind(self) -> list[str]:
-        at = {"m": "m", "m - 1": "m - 1", "q": "q"}.get(self.end, "i + q")
+        at = {"1 - 1": "0", "2 - 1": "1", "i + 1 - 1": "i"}.get(self.behind_it, self.behind_it)
         value = (
             self.pick(f"a[i, {at} - 1]", *self.values, self.number, "b[i, 0]").replace("[j]", "[0]").replace("j]", "0]")
         )

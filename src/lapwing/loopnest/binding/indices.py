@@ -164,7 +164,7 @@ class _Check:
 
     def look_at_assumed(self, outer: int, affine: Affine) -> None:
         domain = Domain(self.domains[()].loops[:outer])
-        reached = domain.range_of(domain.normalised(affine.substitute(self.integers)))
+        reached = None if domain.is_empty else domain.range_of(domain.normalised(affine.substitute(self.integers)))
         if reached is not None and reached[0] < 0:
             loop = self.nest.loops[outer]
             self.refusals.note(
@@ -236,6 +236,8 @@ class _Check:
         """What is taken in every iteration of some outer loops, whether or not there are any of those inside."""
         access, all_loops = occurrence.access, self._inside(occurrence.loops).loops
         domain = Domain(tuple(loop for loop in all_loops if loop.name in names or loop.name == ir.WHOLE))
+        if domain.is_empty:
+            return
         inner = {loop.index for loop in occurrence.loops} | {loop.name for loop in self.nest.loops}
         known, guards = {loop.name for loop in domain.loops}, bounds_from(occurrence.guards, self.integers, domain)
         for axis, (affine, extent) in enumerate(zip(access.affine, self.shapes[access.array], strict=True)):

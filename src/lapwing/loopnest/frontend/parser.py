@@ -249,10 +249,11 @@ class _Parser(FunctionParser):
     def _assume(self, node: ast.For) -> None:
         """Note what must not be negative for the loops to be those of the text (``perfect_nests``)."""
         outer = len(self.scope.loops) - 1
-        for expression in getattr(node, "not_negative", ()):
-            if (affine := self.affine(expression)) is None:
-                self.refuse(node, self.source.text(node), "a number of iterations is affine")
-            self.assumed.append((outer, affine))
+        for low, high, apart in getattr(node, "ends_apart", ()):
+            ends = BoundParser(self.affine, self._is_builtin).range(self.scope.loops[-1].name, low, high, 1)
+            if not isinstance(ends, Range) or ends.conditions:
+                self.refuse(node, self.source.text(node), "the number of iterations is affine")
+            self.assumed += [(outer, stop - start - apart) for start in ends.starts for stop in ends.stops]
 
     def _is_builtin(self, node: ast.expr, name: str) -> bool:
         return self.resolve(node) is getattr(builtins, name)

@@ -133,7 +133,7 @@ class StatementParser(ExpressionParser):
         """An inner loop."""
         if node.orelse:
             self._refuse_else(node, "for")
-        if hasattr(node, "not_negative"):
+        if hasattr(node, "ends_apart"):
             self.refuse(node, self.source.text(node), "loops are made perfect nests where all of them are cut")
         name = self.index_of(node)
         start, stop, step = self.range_of(node)

@@ -154,7 +154,7 @@ class Places:
     fixed: Set[str]
 
     def place(self, node: ast.expr) -> Place | None:
-        """A fixed number: ``n - 1``, ``0``, ``u.shape[0]``."""
+        """A fixed number: ``n - 1``, ``0``, ``u.shape[0]``, ``min(n, m)``."""
         match node:
             case ast.Constant(value=int() as value) if not isinstance(value, bool):
                 return Place(None, value)
@@ -164,9 +164,15 @@ class Places:
                 name in self.fixed
             ):
                 return Place(node, 0)
+            case ast.Call(func=ast.Name(id="max" | "min"), args=[_, _, *_] as parts, keywords=[]) if all(
+                map(self.place, parts)
+            ):
+                return Place(node, 0)
             case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=ast.Constant(value=int() as value)):
                 begin = self.place(left)
                 return begin and begin.moved(value if isinstance(op, ast.Add) else -value)
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right) if self.place(left) and self.place(right):
+                return Place(node, 0)
         return None
 
     def index(self, array: str, axis: int, node: ast.expr) -> Place | None:

@@ -51,11 +51,10 @@ class _Substitution:
         position = 0
         while position < len(block):
             statement = block[position]
-            if indices and self._is_substituted(statement, block[position + 1 :], indices, is_certain):
-                del block[position]
+            if indices and (left := self._left(statement, block[position + 1 :], indices, is_certain)) is not None:
+                block[position : position + 1] = left or ([] if len(block) > 1 else [placed(statement, ast.Pass())])
                 self.has_changed = True
-                if not block:
-                    block.append(placed(statement, ast.Pass()))
+                position += len(left)
                 continue
             index = _index_of(statement)
             inside = indices if index is None else (*indices, index)
@@ -63,6 +62,18 @@ class _Substitution:
                 self.block(inner, inside, is_certain and index is not None)
             is_certain = is_certain and not jumps(statement)
             position += 1
+
+    def _left(
+        self, statement: ast.stmt, rest: list[ast.stmt], indices: tuple[str, ...], is_certain: bool
+    ) -> list[ast.stmt] | None:
+        """What is left of a statement that sets such names, which have been replaced in what follows it; None where it does
+        not."""
+        parts = _one_by_one(statement)
+        left = [
+            part for k, part in enumerate(parts)
+            if not self._is_substituted(part, [*parts[k + 1 :], *rest], indices, is_certain)
+        ]  # fmt: skip
+        return left if len(left) < len(parts) else None
 
     def _is_substituted(
         self, statement: ast.stmt, rest: list[ast.stmt], indices: tuple[str, ...], is_certain: bool
@@ -121,6 +132,20 @@ class _Substitution:
             case ast.Subscript(value=ast.Name(id=array), slice=part) if array in self.fixed:
                 return self._is_index(part, indices)
         return False
+
+
+def _one_by_one(statement: ast.stmt) -> list[ast.stmt]:
+    """``a, b = x, y`` as ``a = x`` and ``b = y``, where that is the same."""
+    match statement:
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(targets) == len(values):
+            set_here = {target.id for target in targets if isinstance(target, ast.Name)}
+            used = {node.id for value in values for node in ast.walk(value) if isinstance(node, ast.Name)}
+            if len(set_here) == len(targets) and not set_here & used:
+                return [
+                    placed(statement, ast.Assign([target], value))
+                    for target, value in zip(targets, values, strict=True)
+                ]
+    return [statement]
 
 
 class _Views(Rows):

@@ -16,8 +16,8 @@ Performance Compilers for Parallel Computing, 1996), where it comes to the same 
 element before a row's first one, or behind its last one, becomes one more iteration of the inner loop (statement embedding:
 Ahmed, Mateev and Pingali, ICS 2000).
 
-Both count on the inner loop to have iterations, which is known when sizes are: what must not be negative for that is noted at the
-loop (``not_negative``). Where all that could go wrong is an index, it is noted instead in which loops elements are taken
+Both count on the inner loop to have iterations, which is known when sizes are: how far apart its ends must be is noted at
+the loop (``ends_apart``). Where all that could go wrong is an index, it is noted instead in which loops elements are taken
 (``taken_in``).
 """
 
@@ -100,10 +100,8 @@ class _Nesting:
         bounds = count_names([ast.Expr(inner.iter)], ast.Load)
         if bounds.keys() & count_names(parts.sunk, ast.Store).keys():
             return None
-        if (ends := _ends(inner)) is None and (sinking.may_raise or parts.first or parts.last):
+        if sinking.may_raise and not _assume(inner, apart=1):
             return None
-        if ends is not None and sinking.may_raise:
-            _assume(inner, *ends, apart=1)
         if (parts.first or parts.last) and not self._embed(inner, parts, around):
             return None
         inner.body = [*parts.sunk, *inner.body]
@@ -115,24 +113,24 @@ class _Nesting:
         index, ends = _index_of(loop), _ends(loop)
         if index is None or ends is None or (parts.last and jumps(loop)):
             return False
+        start, stop, step = ends
         places = Places(self.places.fixed | {*around})
-        begin, end = map(places.place, ends)
+        begin, end = places.place(start), places.place(stop)
         outside = count_names(self.tree.body, ast.Load)[index] - count_names([loop], ast.Load)[index]
         if begin is None or end is None or outside:
             return False
-        body, bounds = loop.body, [*ends]
+        body, bounds = loop.body, [start, stop]
         if parts.last:
             if (last := _at(places, end, index, parts.last, loop)) is None:
                 return False
-            bounds[1], body = end.moved(1).expression(), [ast.If(_is_at(index, end), last, body)]
+            bounds[1], body = end.moved(step).expression(), [ast.If(_is_at(index, end), last, body)]
         if parts.first:
-            at = begin.moved(-1)
-            first = _at(places, at, index, parts.first, loop)
-            if first is None or (at.base is None and at.number < 0):
+            at = begin.moved(-step)
+            if (first := _at(places, at, index, parts.first, loop)) is None:
                 return False
             bounds[0], body = at.expression(), [ast.If(_is_at(index, at), first, body)]
-        _assume(loop, *ends, apart=0)
-        loop.iter = ast.Call(ast.Name("range", ast.Load()), bounds, [])
+        _assume(loop, apart=0)
+        loop.iter = ast.Call(ast.Name("range", ast.Load()), [*bounds, ast.Constant(step)][: 2 if step == 1 else 3], [])
         loop.body = body
         placed(loop, loop)
         return True
@@ -160,12 +158,16 @@ def _is_along(access: ast.Subscript, array: str, axis: int, axes: int, index: st
     return is_of_array and bool(count_names([ast.Expr(indices[axis])], ast.Load)[index])
 
 
-def _assume(loop: ast.For, start: ast.expr, stop: ast.expr, apart: int) -> None:
-    """Note that a loop is as it has to be only where its ends are so far apart."""
-    expression = ast.BinOp(
-        ast.BinOp(copy.deepcopy(stop), ast.Sub(), copy.deepcopy(start)), ast.Sub(), ast.Constant(apart)
-    )
-    loop.not_negative = [*getattr(loop, "not_negative", []), placed(loop, expression)]  # type: ignore[attr-defined]
+def _assume(loop: ast.For, apart: int) -> bool:
+    """Note that a loop is as it has to be only where its ends are so far apart; False where that is not known to count."""
+    if (ends := _ends(loop)) is None:
+        return False
+    low, high, step = ends
+    if step < 0:
+        low, high = high, low
+    assumed = (copy.deepcopy(low), copy.deepcopy(high), apart)
+    loop.ends_apart = [*getattr(loop, "ends_apart", []), assumed]  # type: ignore[attr-defined]
+    return True
 
 
 def _is_at(index: str, at: Place) -> ast.expr:
@@ -369,13 +371,15 @@ def _index_of(loop: ast.stmt) -> str | None:
     return None
 
 
-def _ends(loop: ast.For) -> tuple[ast.expr, ast.expr] | None:
-    """Where a range with step 1 begins and ends."""
+def _ends(loop: ast.For) -> tuple[ast.expr, ast.expr, int] | None:
+    """Where a range with step 1 or -1 begins and ends, and which of them it has."""
     match loop.iter:
         case ast.Call(args=[stop], keywords=[]):
-            return ast.Constant(0), stop
+            return ast.Constant(0), stop, 1
         case (
             ast.Call(args=[start, stop], keywords=[]) | ast.Call(args=[start, stop, ast.Constant(value=1)], keywords=[])
         ):
-            return start, stop
+            return start, stop, 1
+        case ast.Call(args=[start, stop, ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=1))], keywords=[]):
+            return start, stop, -1
     return None
