@@ -80,6 +80,41 @@ def sweeps(u, steps):
                 u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1])
 
 
+@row(LOOPS, "what a row needs, before the loop along it", "weight = 0.5 * a[i]")
+def hoisted(u, a, b):
+    for i, x in enumerate(a):
+        weight = 0.5 * a[i]
+        for j, y in enumerate(b):
+            u[i, j] = weight * (u[i - 1, j] if i > 0 else x) + (u[i, j - 1] if j > 0 else y)
+
+
+@row(LOOPS, "its first and last elements, beside that loop", "u[i, 0] = a[i]")
+def ends_of_rows(u, a):
+    n, m = u.shape
+    for i in range(1, n):
+        u[i, 0] = a[i]
+        for j in range(1, m - 1):
+            u[i, j] = 0.5 * (u[i - 1, j] + u[i, j - 1])
+        u[i, m - 1] = u[i, m - 2]
+
+
+@row(LOOPS, "rows left out", "continue")
+def rows_left_out(u, a, tol):
+    for i in range(1, u.shape[0]):
+        if a[i] < tol:
+            continue
+        for j in range(1, u.shape[1]):
+            u[i, j] = 0.5 * (u[i - 1, j] + u[i, j - 1])
+
+
+@row(LOOPS, "rows by their names", "row, above = u[i], u[i - 1]")
+def rows_by_name(u):
+    for i in range(1, u.shape[0]):
+        row, above = u[i], u[i - 1]
+        for j in range(1, u.shape[1]):
+            row[j] = 0.5 * (above[j] + row[j - 1])
+
+
 @row(LOOPS, "downwards", "range(n - 2, -1, -1)")
 def downwards(u):
     n, m = u.shape
