@@ -5,10 +5,6 @@
 
 #include "support.h"
 
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wpsabi" /* no function with vectors is ever called: all are inlined */
-#endif
-
 enum { LW_VECTORS = 4 }; /* that are computed side by side at most: results of one are waited for meanwhile */
 
 /* Not part of the loops around it, which may have few iterations, and are compiled as if there were no vectors. */
