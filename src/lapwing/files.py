@@ -8,11 +8,12 @@ import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
-
-import click
+from typing import TYPE_CHECKING, Any
 
 from lapwing.errors import LapwingError, RefusedError
+
+if TYPE_CHECKING:
+    import click
 
 # Named `-`, as other tools have it.
 STANDARD_OUTPUT = Path("-")

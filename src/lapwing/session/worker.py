@@ -6,6 +6,11 @@ where the run was refused: the status that counts is the command's.
 
 from __future__ import annotations
 
+import gc
+
+if __name__ == "__main__":
+    gc.set_threshold(20_000)  # before all other imports: see lapwing/__main__.py
+
 import io
 import os
 import signal
