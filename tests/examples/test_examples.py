@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 from limits import scaled
+from optimising import optimise_little
 from processes import WITH_HELPERS
 
 import lapwing as lw
@@ -137,6 +138,7 @@ def compare_on_ranks() -> int:
     """Run by every rank of an MPI run; what differs is said by the ranks that see it."""
     from mpi4py import MPI
 
+    optimise_little()
     rank, size = MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size()
     found = differences(lambda nest, a: call_with_numpy(nest, a, rank == 0)) + differences(call_with_distributed)
     for text in found:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -30,27 +33,44 @@ def several(u, v):
         v[i] = v[i - 1] + u[i]
 
 
+def once(temporary: pytest.TempPathFactory, name: str, fill: Callable[[Path], None]) -> Path:
+    """A folder that the first of the processes that share the tests fills, and the others wait for."""
+    own = temporary.getbasetemp()
+    session = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    with (session / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (session / name).exists():
+            fill(temporary.mktemp(name) / "any")
+            (own / f"{name}0" / "any").rename(session / name)
+    return session / name
+
+
+def unoptimised(folder: Path) -> str:
+    flags = re.search(r"^RUNTIME_FLAGS := (.*)$", (folder / "Makefile").read_text(), re.MULTILINE)
+    assert flags is not None
+    return f"RUNTIME_FLAGS={flags[1]} -O0"
+
+
 @pytest.fixture(scope="session")
 def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the objects that all programs share: compiling them takes longest, so it is not optimised."""
-    folder = tmp_path_factory.mktemp("objects") / "any"
-    arguments = {"u": np.zeros(3)}
-    export(folder, some.bind(arguments), some.plan(**arguments), arguments)
-    makefile = (folder / "Makefile").read_text()
-    flags = re.search(r"^RUNTIME_FLAGS := (.*)$", makefile, re.MULTILINE)[1]  # type: ignore[index]
-    make(folder, f"RUNTIME_FLAGS={flags} -O0", *(f"build/{name}.o" for name in OBJECTS))
-    return folder / "build"
+
+    def fill(folder: Path) -> None:
+        arguments = {"u": np.zeros(3)}
+        export(folder, some.bind(arguments), some.plan(**arguments), arguments)
+        make(folder, "-j2", unoptimised(folder), *(f"build/{name}.o" for name in OBJECTS))
+
+    return once(tmp_path_factory, "objects", fill) / "build"
 
 
 @pytest.fixture(scope="session")
 def driver_objects(objects: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same of programs of several nests."""
-    folder = tmp_path_factory.mktemp("objects") / "any"
+    folder = tmp_path_factory.mktemp("driver") / "any"
     arguments = {"u": np.zeros(3), "v": np.zeros(3)}
     export_driver(folder, specialise(several, arguments, 1), "overlap", arguments)
     shutil.copytree(objects, folder / "build")
     (folder / "build" / "main.o").unlink()
     (folder / "build" / "mpi.o").touch()
-    flags = re.search(r"^RUNTIME_FLAGS := (.*)$", (folder / "Makefile").read_text(), re.MULTILINE)[1]  # type: ignore[index]
-    make(folder, f"RUNTIME_FLAGS={flags} -O0", "build/main.o")
+    make(folder, unoptimised(folder), "build/main.o")
     return folder / "build"

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from everyday import everyday
-from exporting import OBJECTS, SECONDS, make, mpiexec, run_here, with_objects
+from exporting import OBJECTS, SECONDS, little_optimised, make, mpiexec, run_here, with_objects
 from needs import CMAKE, SIMGRID
 
 import lapwing as lw
@@ -286,7 +286,6 @@ def simulated_objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 EVERYDAY = (
-    "joined sweeps, one rank",
     "joined sweeps",
     "complex",
     "descending, reductions",
@@ -296,13 +295,15 @@ EVERYDAY = (
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", everyday(CASES, EVERYDAY))
-def test_all_engines_have_the_bits_of_the_plain_loop(name: str, tmp_path: Path, objects: Path) -> None:
+def test_all_engines_have_the_bits_of_the_plain_loop(
+    name: str, tmp_path: Path, objects: Path, request: pytest.FixtureRequest
+) -> None:
     case = CASES[name]
     folder = tmp_path / "program"
     exported(case, folder)
     assert (planned(case)[1].joined > 1) == name.startswith("joined")
     with_objects(folder, objects)
-    make(folder)
+    make(folder, *([] if request.node.get_closest_marker("long") else [little_optimised(folder)]))
     arrays, reductions = expected(case)
     for engine in ENGINES:
         shutil.rmtree(folder / "out", ignore_errors=True)
@@ -317,7 +318,7 @@ def test_all_engines_have_the_bits_of_the_plain_loop(name: str, tmp_path: Path, 
     "name",
     everyday(
         ("old values", "three dimensions", "descending, reductions", "along time", "joined sweeps"),
-        ("old values", "joined sweeps"),
+        ("joined sweeps",),
     ),
 )
 def test_a_simulated_program_that_computes_has_the_same_bits(
@@ -327,7 +328,7 @@ def test_a_simulated_program_that_computes_has_the_same_bits(
     folder = tmp_path / "program"
     exported(case, folder)
     with_objects(folder, simulated_objects)
-    make(folder, "smpi")
+    make(folder, "smpi", little_optimised(folder))
     arrays, _ = expected(case)
     for engine in smpi.ENGINES:
         shutil.rmtree(folder / "out", ignore_errors=True)
@@ -362,7 +363,7 @@ def test_the_program_computes_on_other_arrays(tmp_path: Path, objects: Path) -> 
     folder = tmp_path / "program"
     arguments = exported(case, folder)
     with_objects(folder, objects)
-    make(folder)
+    make(folder, little_optimised(folder))
     arguments["u"][...] = arguments["u"][::-1].copy()
     np.save(folder / "data/u.npy", arguments["u"])
     assert mpiexec(folder, 3, "smooth").returncode == 0
@@ -395,7 +396,7 @@ def program(tmp_path_factory: pytest.TempPathFactory, objects: Path) -> Path:
     folder = tmp_path_factory.mktemp("program") / "smooth"
     exported(CASES["old values"], folder)
     with_objects(folder, objects)
-    make(folder)
+    make(folder, little_optimised(folder))
     return folder
 
 
@@ -444,7 +445,7 @@ def test_what_python_would_raise_ends_all_ranks(tmp_path: Path, objects: Path) -
     folder = tmp_path / "program"
     exported(Case(logarithms, lambda: dict(u=np.zeros(20)), 2), folder)
     with_objects(folder, objects)
-    make(folder)
+    make(folder, little_optimised(folder))
     done = mpiexec(folder, 2, "logarithms")
     assert done.returncode != 0
     assert "logarithms: rank 0: " in done.stderr

@@ -28,7 +28,7 @@ VARIANTS = {
 EVERYDAY = ("two nodes and delays, 4 ranks",)
 FEW = 2  # nests of each of these
 ENOUGH = 40  # nests, for some of them to be skewed
-SHORT, LONG = 24, 4000
+SHORT, LONG = 16, 4000
 
 
 def examples(total: int, ranks: int) -> int:

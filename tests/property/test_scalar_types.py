@@ -256,14 +256,14 @@ def in_order_of_the_seed(texts: Iterable[str]) -> list[str]:
 
 @pytest.mark.usefixtures("little_optimised")
 def test_one_operand(tmp_path: Path) -> None:
-    """One in 13, which meets every operation and every operand; the rest in the long tests."""
-    print(*run(itertools.islice(unary_expressions(), 0, None, 13), tmp_path), sep="\n")
+    """One in 29, which meets every operation and every operand; the rest in the long tests."""
+    print(*run(itertools.islice(unary_expressions(), 0, None, 29), tmp_path), sep="\n")
 
 
 @pytest.mark.usefixtures("little_optimised")
 def test_two_operands(tmp_path: Path) -> None:
-    """One in 97; the rest in the long tests."""
-    print(*run(itertools.islice(binary_expressions(), 0, None, 97), tmp_path), sep="\n")
+    """One in 199; the rest in the long tests."""
+    print(*run(itertools.islice(binary_expressions(), 0, None, 199), tmp_path), sep="\n")
 
 
 @pytest.mark.long

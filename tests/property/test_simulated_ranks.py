@@ -230,7 +230,7 @@ def test_messages_of_several_sweeps_are_enough_and_in_time() -> None:
 
 
 def test_messages_of_sweeps_done_at_once_are_enough_and_in_time() -> None:
-    search(check_joined, wanted(6), first_seed())
+    search(check_joined, wanted(3), first_seed())
 
 
 def test_messages_are_apart_from_the_steps_around_them() -> None:

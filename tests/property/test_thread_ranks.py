@@ -216,7 +216,7 @@ def test_threads_with_delays(place: str, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("works")
 @pytest.mark.parametrize("place", EVERYDAY)
 def test_no_races(place: str, tmp_path: Path) -> None:
-    check(tmp_path, wanted({"memory": 2, "disk": 2, "queue": 1}[place]), "sanitized", place)
+    check(tmp_path, wanted({"memory": 2, "disk": 1, "queue": 1}[place]), "sanitized", place)
 
 
 @pytest.mark.long

@@ -11,6 +11,7 @@ import pytest
 from constructs import CASES
 from equal import equal
 from limits import scaled
+from processes import WITH_HELPERS
 
 import lapwing as lw
 from lapwing.codegen.compilation.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
@@ -43,7 +44,7 @@ def test_on_two_ranks() -> None:
         pytest.skip(str(error))
     worker = Path(__file__).parent / "constructs_worker.py"
     command = list(map(str, [mpiexec, "-n", 2, sys.executable, worker]))
-    environment = {**os.environ, "LAPWING_PATIENCE": "120"}
+    environment = {**os.environ, **WITH_HELPERS, "LAPWING_PATIENCE": "120"}
     done = subprocess.run(
         command, check=False, capture_output=True, text=True, env=environment, timeout=scaled(60 + 5 * len(CASES))
     )

@@ -106,7 +106,7 @@ def _breaks_out(statements: list[ast.stmt]) -> bool:
 @pytest.mark.parametrize("lift", [False, True], ids=["plain", "lifted"])
 def test_random_functions_with_one_loop_outlined(lift: bool, tmp_path: Path) -> None:
     begin, count = first_seed() * 1_000_000, Counter[str]()
-    for seed in range(begin, begin + wanted(20)):
+    for seed in range(begin, begin + wanted(12)):
         check(seed, tmp_path / f"f{seed}.py", lift, count)
     assert count["same"] >= SAME_AT_LEAST * count["loops"], count
     assert count["unset"] <= UNSET_AT_MOST * count["loops"], count

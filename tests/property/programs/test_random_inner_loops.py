@@ -30,7 +30,7 @@ def check_window(data: st.DataObject) -> None:
 
 
 def test_inner_loops_are_the_plain_loop() -> None:
-    search(check_loop, wanted(25), first_seed())
+    search(check_loop, wanted(15), first_seed())
 
 
 @pytest.mark.long
@@ -40,7 +40,7 @@ def test_inner_loops_are_the_plain_loop_at_length() -> None:
 
 
 def test_windows_are_the_plain_loop() -> None:
-    search(check_window, wanted(20), first_seed())
+    search(check_window, wanted(12), first_seed())
 
 
 @pytest.mark.long

@@ -99,7 +99,7 @@ def test_on_disk(tmp_path: Path) -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.long), 3])
 def test_on_ranks(ranks: int, tmp_path: Path) -> None:
-    on_ranks(ranks, wanted(4), tmp_path)
+    on_ranks(ranks, wanted(3), tmp_path)
 
 
 @pytest.mark.long

@@ -93,7 +93,7 @@ def check_case(case: RegionCase, made: Callable[[Any], Any] = region_of) -> None
 
 
 def test_regions_are_the_plain_loop() -> None:
-    search(check_region, wanted(20), first_seed())
+    search(check_region, wanted(12), first_seed())
 
 
 @pytest.mark.long

@@ -247,7 +247,7 @@ def check_body(data: st.DataObject) -> None:
 
 
 def test_random_bodies() -> None:
-    search(check_body, wanted(10), first_seed())
+    search(check_body, wanted(6), first_seed())
 
 
 @pytest.mark.long

@@ -106,7 +106,7 @@ def check(data: st.DataObject) -> None:
 @pytest.mark.timeout(900)
 def test_bits_and_errors_of_the_plain_loop() -> None:
     done.clear()
-    search(check, wanted(12), first_seed())
+    search(check, wanted(8), first_seed())
     assert done["runs"] > done["refused"] * 2
 
 

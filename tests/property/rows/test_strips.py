@@ -147,7 +147,7 @@ def check_body(data: st.DataObject) -> None:
 
 
 def test_random_bodies() -> None:
-    search(check_body, wanted(8), first_seed())
+    search(check_body, wanted(5), first_seed())
 
 
 @pytest.mark.long

@@ -82,7 +82,7 @@ def check(data: st.DataObject) -> None:
 
 def test_ranks_are_told_enough_and_in_time() -> None:
     done.update(runs=0, refused=0)
-    search(check, wanted(40), first_seed())
+    search(check, wanted(25), first_seed())
     assert done["runs"] > done["refused"]
 
 
@@ -106,4 +106,4 @@ def check_alone(data: st.DataObject) -> None:
 
 @pytest.mark.timeout(600)
 def test_compiled_loops_have_the_bits_of_the_plain_one() -> None:
-    search(check_alone, wanted(12), first_seed())
+    search(check_alone, wanted(8), first_seed())

@@ -166,7 +166,7 @@ def search_in(directory: Path, examples: int) -> None:
 
 @pytest.mark.usefixtures("little_optimised")
 def test_what_is_read_is_that_of_the_plain_loop(tmp_path: Path) -> None:
-    search_in(tmp_path, wanted(4))
+    search_in(tmp_path, wanted(3))
 
 
 @pytest.mark.long

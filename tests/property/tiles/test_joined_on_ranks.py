@@ -114,7 +114,7 @@ def by_sweep(u, sweeps):
 
 
 NESTS: dict[str, lw.Nest] = {
-    nest.loops.name: nest
+    nest.name: nest
     for nest in (
         *(gauss_seidel, upwards, wide_halo, guarded, nine_points, one_way, by_sweep),
         *(over_relaxed, far_in_space),
@@ -166,7 +166,7 @@ def check(data: st.DataObject, name: str) -> None:
 
 
 THREADS = RankThreads(sanitized=False)
-LIKE_OTHERS = {"gauss_seidel", "upwards"}  # by_sweep, wide_halo
+LIKE_OTHERS = {"gauss_seidel", "upwards", "over_relaxed"}  # by_sweep, wide_halo, far_in_space
 
 
 @pytest.fixture(autouse=True)
@@ -180,7 +180,7 @@ def threads() -> None:
 @pytest.mark.usefixtures("little_optimised")
 @pytest.mark.parametrize("name", everyday(NESTS, NESTS.keys() - LIKE_OTHERS))
 def test_bits_of_the_plain_loop(name: str) -> None:
-    search(lambda data: check(data, name), wanted(3), first_seed())
+    search(lambda data: check(data, name), wanted(2), first_seed())
 
 
 @pytest.mark.long

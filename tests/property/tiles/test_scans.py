@@ -265,7 +265,7 @@ def counts(h, w):
             h[i, j] = h[i, j - 1] + h[i - 1, j] - h[i - 1, j - 1] + w[i, j]
 
 
-@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("dtype", ["int32", pytest.param("int64", marks=pytest.mark.long)])
 @pytest.mark.parametrize("nest", [affine, subsequence, path, counts], ids=lambda nest: nest.__name__)
 @pytest.mark.usefixtures("little_optimised")
 def test_numbers_that_wrap(nest: lw.Nest, dtype: str) -> None:
