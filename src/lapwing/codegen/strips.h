@@ -50,51 +50,50 @@ LW_PLACES(i32, int32_t)
 LW_PACKING(f64, double)
 LW_PACKING(f32, float)
 
-/* Powers: those that are in doubt are left to pow. Doubts are bytes, and are looked through eight at a time; where some
- * are is noted without a branch, which would be mispredicted. */
+/* Powers: those that are in doubt are left to pow. Doubts are as wide as the numbers, of which every processor makes
+ * them without moving elements between vectors, and are looked through eight at a time, of which some are in doubt or
+ * none: the eight of a group lie apart, so that groups are made of whole vectors, too. Where some are in doubt is noted
+ * without a branch, which would be mispredicted. */
 #ifdef LW_ROUNDING_TEST
-enum { LW_GROUP = sizeof(uint64_t) };
-LW_INLINE int64_t lw_groups_in_doubt(int32_t *groups, const uint8_t *doubts, int64_t count) {
-    int64_t found = 0;
-    for (int64_t first = 0; first < count; first += LW_GROUP) {
-        uint64_t group;
-        memcpy(&group, doubts + first, sizeof group);
-        groups[found] = (int32_t)first;
-        found += group != 0;
-    }
-    return found;
-}
-#define LW_STRIP_POWER(name, exponent, suffix, type, POW)                                                              \
+enum { LW_GROUP = 8, LW_GROUPS = (LW_STRIP + LW_MARGIN) / LW_GROUP };
+#define LW_STRIP_POWER(name, exponent, suffix, type, mask, POW)                                                        \
     static __attribute__((unused, noinline)) void lw_strip_##name##_##suffix(const type *restrict x,                   \
                                                                              type *restrict power, int64_t count) {    \
-        uint8_t doubts[LW_STRIP + LW_MARGIN + LW_GROUP];                                                               \
-        int32_t groups[(LW_STRIP + LW_MARGIN) / LW_GROUP + 1];                                                         \
+        mask doubts[LW_GROUPS * LW_GROUP], some[LW_GROUPS];                                                            \
+        int32_t groups[LW_GROUPS];                                                                                     \
         for (int64_t k = 0; k < count; ++k) {                                                                          \
             bool certain;                                                                                              \
             power[k] = lw_rounded_##name##_##suffix(x[k], &certain);                                                   \
             doubts[k] = !certain;                                                                                      \
         }                                                                                                              \
-        memset(doubts + count, 0, LW_GROUP);                                                                           \
-        const int64_t found = lw_groups_in_doubt(groups, doubts, count);                                               \
-        for (int64_t n = 0; n < found; ++n) {                                                                          \
-            uint64_t group;                                                                                            \
-            memcpy(&group, doubts + groups[n], sizeof group);                                                          \
-            for (; group != 0; group &= group - 1) {                                                                   \
-                const int64_t k = groups[n] + __builtin_ctzll(group) / 8;                                              \
+        const int64_t apart = (count + LW_GROUP - 1) / LW_GROUP;                                                       \
+        memset(doubts + count, 0, (size_t)(LW_GROUP * apart - count) * sizeof(mask));                                  \
+        for (int64_t g = 0; g < apart; ++g) {                                                                          \
+            some[g] = 0;                                                                                               \
+            for (int64_t n = 0; n < LW_GROUP; ++n) some[g] |= doubts[g + n * apart] << n;                              \
+        }                                                                                                              \
+        int64_t found = 0;                                                                                             \
+        for (int64_t g = 0; g < apart; ++g) {                                                                          \
+            groups[found] = (int32_t)g;                                                                                \
+            found += some[g] != 0;                                                                                     \
+        }                                                                                                              \
+        for (int64_t f = 0; f < found; ++f) {                                                                          \
+            for (mask left = some[groups[f]]; left != 0; left &= left - 1) {                                           \
+                const int64_t k = groups[f] + apart * __builtin_ctzll((uint64_t)left);                                 \
                 power[k] = POW(x[k], exponent);                                                                        \
             }                                                                                                          \
         }                                                                                                              \
     }
 #else
-#define LW_STRIP_POWER(name, exponent, suffix, type, POW)                                                              \
+#define LW_STRIP_POWER(name, exponent, suffix, type, mask, POW)                                                        \
     static __attribute__((unused, noinline)) void lw_strip_##name##_##suffix(const type *restrict x,                   \
                                                                              type *restrict power, int64_t count) {    \
         for (int64_t k = 0; k < count; ++k) power[k] = POW(x[k], exponent);                                            \
     }
 #endif
 #define LW_STRIP_POWERS(name, exponent)                                                                                \
-    LW_STRIP_POWER(name, exponent, f64, double, lw_pow)                                                                \
-    LW_STRIP_POWER(name, exponent, f32, float, lw_powf)
+    LW_STRIP_POWER(name, exponent, f64, double, int64_t, lw_pow)                                                       \
+    LW_STRIP_POWER(name, exponent, f32, float, int32_t, lw_powf)
 LW_STRIP_POWERS(square, 2)
 LW_STRIP_POWERS(cube, 3)
 LW_STRIP_POWERS(fourth, 4)

@@ -332,12 +332,8 @@ LW_COMPLEX_CALLS(c64, float)
 /* Whether all that pow may have before it rounds, where the power is high + low, rounds to high: what is taken off high
  * then leaves it as it is. (Upwards the next number is as far away or, at a power of two, further.) */
 LW_INLINE bool lw_rounds_to(double high, double low) {
-    uint64_t bits;
-    memcpy(&bits, &high, sizeof bits);
-    bits &= INT64_MAX;
-    const bool inside = bits - (UINT64_C(767) << 52) < UINT64_C(512) << 52;
     const double size = fabs(high), off = fma(10.7 * 0x1p-62, size, fabs(low));
-    return inside & (size - off == size);
+    return (size >= 0x1p-256) & (size < 0x1p256) & (size - off == size);
 }
 /* The same for floats, of a power that is a double: it is not near the middle of the 2^29 doubles to a float. */
 LW_INLINE bool lw_rounds_to_float(double power) {
