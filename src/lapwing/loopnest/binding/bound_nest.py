@@ -7,7 +7,7 @@ import inspect
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -152,12 +152,17 @@ def global_values(function: Callable[..., Any]) -> dict[str, Any]:
     return {**names.builtins, **names.globals, **names.nonlocals}
 
 
+@cache
+def _dtype_name(dtype: Any) -> str:
+    return str(dtype)  # which NumPy puts together anew every time
+
+
 def signature(arguments: Mapping[str, Any], surroundings: Mapping[str, Any]) -> tuple[Any, ...]:
     """Two calls with the same signature bind alike: types, shapes and scalar values, to the bit: 0.0 is not -0.0."""
     return tuple(
         (
             name,
-            str(value.dtype),
+            _dtype_name(value.dtype),
             value.shape,
             getattr(getattr(value, "flags", None), "writeable", True),
             _is_scratch(value),
