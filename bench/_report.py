@@ -18,6 +18,7 @@ from rich.table import Table
 
 from lapwing.codegen.compilation.toolchain import find_c_compiler
 from lapwing.errors import LapwingError
+from lapwing.machine.caches import cache_bytes
 from lapwing.runtime.binding import native
 
 _PIPED_WIDTH = 132  # characters, where there is no terminal to ask
@@ -29,8 +30,8 @@ def machine() -> dict[str, Any]:
     return {
         "cpu": _cpu_model(),
         "cores": len(os.sched_getaffinity(0)),
-        "l2_bytes": _cache_bytes(2),
-        "l3_bytes": _cache_bytes(3),
+        "l2_bytes": cache_bytes(2),
+        "l3_bytes": cache_bytes(3),
         "system": f"{platform.system()} {platform.release()}",
         "compiler": compiler_name(),
         "mpi": _mpi_version(),
@@ -97,18 +98,6 @@ def _cpu_model() -> str:
         lines = []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or platform.machine()
-
-
-def _cache_bytes(level: int) -> int | None:
-    """The size of the first core's data or unified cache of a level (Linux)."""
-    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        try:
-            if int((index / "level").read_text()) == level and (index / "type").read_text().strip() != "Instruction":
-                size = (index / "size").read_text().strip()
-                return int(size.removesuffix("K")) * 1024
-        except (OSError, ValueError):
-            continue
-    return None
 
 
 def _mpi_version() -> str:

@@ -61,10 +61,10 @@ def measure(name: str, size: dict[str, int], rounds: int, quick: bool) -> dict[s
     program = Program(name, size)
     contenders: dict[str, Callable[..., Any]] = {"fused": program.nest, "not fused": lw.nest(program.nest.python)}
     expected = program.called(contenders["fused"])
-    never = 1 << 62
-    usual, fusion.CACHED_BYTES = fusion.CACHED_BYTES, never
+    usual, never = fusion.cached_bytes, lambda: 1 << 62
+    fusion.cached_bytes = never
     assert all(np.array_equal(v, expected[n]) for n, v in program.called(contenders["not fused"]).items())
-    fusion.CACHED_BYTES = usual
+    fusion.cached_bytes = usual
     if has_numba():
         contenders["numba"] = jitted(program.nest.python)
         program.called(contenders["numba"])
@@ -72,9 +72,9 @@ def measure(name: str, size: dict[str, int], rounds: int, quick: bool) -> dict[s
     times: dict[str, list[float]] = {who: [] for who in contenders}
     for number in range(rounds):
         for who in list(contenders)[:: 1 if number % 2 else -1]:
-            fusion.CACHED_BYTES = never if who == "not fused" else usual
+            fusion.cached_bytes = never if who == "not fused" else usual
             times[who].append(turn(program, contenders[who], 1))
-    fusion.CACHED_BYTES = usual
+    fusion.cached_bytes = usual
     arrays = [v for v in program.arguments.values() if isinstance(v, np.ndarray)]
     return {
         "program": name,

@@ -14,6 +14,7 @@ from limits import scaled
 from optimising import little_optimised as little_optimised_flags
 from randomness import first_seed
 
+from lapwing.machine import caches
 from lapwing.runtime.binding import native
 
 END = pytest.StashKey[float]()  # after which no test begins; seconds since the epoch
@@ -68,6 +69,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def _no_command(monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that a test runs in this process does not make one of it for the tests after."""
     monkeypatch.setattr("lapwing.notices._in_command", False)
+
+
+@pytest.fixture(autouse=True)
+def _one_near_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans are those of one machine, wherever the tests run."""
+    monkeypatch.setattr(caches, "near_bytes", lambda: 2 << 20)
 
 
 @pytest.fixture

@@ -183,7 +183,7 @@ def divided(u, v, steps, h):
 def test_what_all_iterations_raise_alike_is_raised_before_anything_is_stored(
     monkeypatch: pytest.MonkeyPatch, as_sweeps: list[Any]
 ) -> None:
-    for size, value in (("CACHED_BYTES", -1), ("ROOM_BYTES", 1 << 12), ("BLOCK_BYTES", 32)):
+    for size, value in (("cached_bytes", lambda: -1), ("room_bytes", lambda: 1 << 12), ("BLOCK_BYTES", 32)):
         monkeypatch.setattr(fusion, size, value)
     u, v = numbers(40), numbers(40)
     same(divided, u, v, 3, 2.0)

@@ -263,7 +263,7 @@ def test_programs_have_the_bits_of_plain_python(
 def test_a_program_on_one_rank_fuses_its_sweeps(
     tmp_path: Path, driver_objects: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for size, value in (("CACHED_BYTES", 0), ("BLOCK_BYTES", 64), ("ROOM_BYTES", 2048)):
+    for size, value in (("cached_bytes", lambda: 0), ("BLOCK_BYTES", 64), ("room_bytes", lambda: 2048)):
         monkeypatch.setattr(fusion, size, value)
     case, folder = CASES["there and back"], tmp_path / "program"
     (call,) = operations(case, 1, CallNest)

@@ -74,7 +74,7 @@ class SweepsCall:
         """The plans for this process alone where phases are fused, so that running them in their own order takes longer; else
         None."""
         sizes = [values.nbytes for values in arguments.values() if isinstance(values, np.ndarray)]
-        if sum(sizes) <= fusion.CACHED_BYTES or not self._fit(arguments):
+        if sum(sizes) <= fusion.cached_bytes() or not self._fit(arguments):
             return None
         plans = self.runs(arguments, over, None, wishes)
         return plans if plans is not None and any(plan.fusion is not None for plan in plans) else None

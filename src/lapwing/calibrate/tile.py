@@ -24,6 +24,7 @@ from lapwing.codegen.tile import tile_source
 from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.bound_nest import ArrayType, BoundNest
 from lapwing.loopnest.dependences import Dependence
+from lapwing.machine.caches import outer_cache_bytes
 from lapwing.machine.machine import Kernel, KernelSample, Quantity
 from lapwing.planner.geometry import Geometry
 from lapwing.planner.inner import choice_by_rule
@@ -46,8 +47,6 @@ _MOST_STEPS = 400  # a pass: Python takes its time for each
 _COPIED_BYTES = 16 << 20  # of an array, to learn what copying all of it takes
 _FILL_BYTES_PER_SECOND = 1e9  # about what touching new pages takes
 _LARGEST_SHARE = 0.25  # of the memory that is free
-_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
-_SUPPOSED_CACHE = 32 << 20  # where the system does not say
 
 
 @dataclass(frozen=True)
@@ -204,17 +203,6 @@ def kernel_sample(probe: Probe) -> KernelSample:
     sweeps = probe.tile if probe.mapping is None else 1
     low, high = (None if end is None else end / probe.points for end in (probe.step.low, probe.step.high))
     return KernelSample(probe.points // sweeps, probe.run, probe.working_set_bytes, probe.seconds_per_point, low, high)
-
-
-def outer_cache_bytes() -> int:
-    """The size of the outermost cache of the first CPU."""
-    sizes = []
-    for path in _CACHES.glob("index*/size"):
-        text = path.read_text(encoding="ascii").strip()
-        units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-        if text[:-1].isdigit() and text[-1] in units:
-            sizes.append(int(text[:-1]) * units[text[-1]])
-    return max(sizes, default=_SUPPOSED_CACHE)
 
 
 class _Bench:

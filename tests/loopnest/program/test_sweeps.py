@@ -114,7 +114,7 @@ FUSIONS = {
 
 @pytest.mark.parametrize("name", FUSIONS)
 def test_fused_loops_have_the_bits_of_plain_python(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for size, value in (("CACHED_BYTES", 0), ("BLOCK_BYTES", 128), ("ROOM_BYTES", 4096)):
+    for size, value in (("cached_bytes", lambda: 0), ("BLOCK_BYTES", 128), ("room_bytes", lambda: 4096)):
         monkeypatch.setattr(fusion, size, value)
     runs: list[int] = []
     counted(monkeypatch, runs)

@@ -49,7 +49,7 @@ def _compiled_as_a_whole(monkeypatch: pytest.MonkeyPatch, short_loops_are_compil
 @pytest.fixture
 def fused(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Nests are fused where that can be done; how many sweeps each time."""
-    monkeypatch.setattr(fusion, "CACHED_BYTES", -1)
+    monkeypatch.setattr(fusion, "cached_bytes", lambda: -1)
     monkeypatch.setattr(fusion, "BLOCK_BYTES", 16)
     steps, original = list[int](), fusion.Fusion.steps
 

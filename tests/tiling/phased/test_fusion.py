@@ -109,7 +109,7 @@ def test_on_a_ring_ends_are_left_out_more_and_more() -> None:
 
 def test_planes_are_cut_into_strips(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of which two sweeps' planes do not fit, but those of so many rows do."""
-    for size, value in (("CACHED_BYTES", 8192), ("ROOM_BYTES", 60_000), ("BLOCK_BYTES", 512)):
+    for size, value in (("cached_bytes", lambda: 8192), ("room_bytes", lambda: 60_000), ("BLOCK_BYTES", 512)):
         monkeypatch.setattr(fusion, size, value)
     found = make_phased_plan(phases(heat, heat_back), 1).fusion
     assert found is not None
@@ -123,7 +123,7 @@ def test_planes_are_cut_into_strips(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_sweeps_of_a_nest_are_fused_on_one_rank(monkeypatch: pytest.MonkeyPatch) -> None:
-    for size, value in (("CACHED_BYTES", 8192), ("ROOM_BYTES", 4096), ("BLOCK_BYTES", 512)):
+    for size, value in (("cached_bytes", lambda: 8192), ("room_bytes", lambda: 4096), ("BLOCK_BYTES", 512)):
         monkeypatch.setattr(fusion, size, value)
     (bound,) = phases(there).phases
 
@@ -140,8 +140,8 @@ def test_sweeps_of_a_nest_are_fused_on_one_rank(monkeypatch: pytest.MonkeyPatch)
 
 def test_phases_are_fused_on_one_rank_where_arrays_are_larger_than_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     assert make_phased_plan(phases(there, back), 1).fusion is None
-    monkeypatch.setattr(fusion, "CACHED_BYTES", 8192)
-    monkeypatch.setattr(fusion, "ROOM_BYTES", 4096)
+    monkeypatch.setattr(fusion, "cached_bytes", lambda: 8192)
+    monkeypatch.setattr(fusion, "room_bytes", lambda: 4096)
     monkeypatch.setattr(fusion, "BLOCK_BYTES", 512)
     found = make_phased_plan(phases(there, back), 1).fusion
     assert found is not None

@@ -24,20 +24,29 @@ from lapwing.loopnest import ir
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.phased_nest import PhasedNest
 from lapwing.loopnest.dependences import inside_sweep
+from lapwing.machine import caches
 from lapwing.tiling.boxes import Box
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.invariants import raises_alike
 from lapwing.tiling.partition import Range
 from lapwing.tiling.phased.distribution import Dimension, Distribution, dimensions, touches
 
-CACHED_BYTES = 2 << 20  # a second-level cache: so many bytes of arrays stay in it from one phase to the next
-ROOM_BYTES = 1 << 20  # of it for blocks of phases and sweeps that are fused
 BLOCK_BYTES = 1 << 15  # of the largest array: what a step costs besides is not felt then
 SHORTEST_STRIP = 8  # coordinates: what lies around a strip is brought into the cache twice
 MOST_STRIP_SWEEPS = 16
 MOST_STEPS = 100_000  # of a sweep: each has its place in a table
 
 _Lags = dict[tuple[int, int], int]
+
+
+def cached_bytes() -> int:
+    """So many bytes of arrays stay in a cache that is near from one phase to the next."""
+    return caches.near_bytes()
+
+
+def room_bytes() -> int:
+    """Of that cache for blocks of phases and sweeps that are fused."""
+    return caches.near_bytes() // 2
 
 
 @dataclass(frozen=True)
@@ -197,7 +206,7 @@ def fusion_of(phased: PhasedNest, forms: Sequence[InnerForm]) -> Fusion | None:
     """
     sizes = [math.prod(array.shape) * array.itemsize for array in phased.arrays]
     total = sum(sizes)
-    if total <= CACHED_BYTES or any(form.lanes > 1 for form in forms):
+    if total <= cached_bytes() or any(form.lanes > 1 for form in forms):
         return None
     if any(not raises_alike(bound.body) for bound in phased.phases):
         return None
@@ -221,7 +230,7 @@ def _in_blocks(shifts: Shifts, sizes: Sequence[int]) -> Fusion | None:
     """Whole blocks, of as many sweeps as the cache has room for. sizes: of all arrays, in bytes."""
     phased, extent = shifts.phased, shifts.dimension.extent
     height = max(1, math.ceil(BLOCK_BYTES * extent / max(sizes)), extent * len(phased.phases) // MOST_STEPS)
-    room = ROOM_BYTES * extent // sum(sizes) - max(shifts.of_phases)  # coordinates
+    room = room_bytes() * extent // sum(sizes) - max(shifts.of_phases)  # coordinates
     most = min(phased.sweeps, room // (height * max(1, -(-shifts.apart // height))))
     if shifts.ring:  # what is left out at one end is as much as what is done there
         most //= 2
@@ -237,7 +246,7 @@ def _in_strips(along: Shifts, across: Shifts, total: int) -> Fusion | None:
     """Blocks of one coordinate in strips, of as many sweeps as bring the fewest bytes into the cache. total: of all arrays, in
     bytes."""
     phased = along.phased
-    room = ROOM_BYTES * along.dimension.extent * across.dimension.extent // total  # coordinates of both dimensions
+    room = room_bytes() * along.dimension.extent * across.dimension.extent // total  # coordinates of both dimensions
     skew = max(1, along.apart)
     best: tuple[float, int, int] | None = None
     for sweeps in range(2, min(phased.sweeps, MOST_STRIP_SWEEPS) + 1):
