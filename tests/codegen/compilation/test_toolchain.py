@@ -419,6 +419,35 @@ def test_flags_are_those_of_the_compiler() -> None:
     assert clang.spelled(flags) == ("-O3", "-fno-vectorize")
 
 
+GCC_12 = toolchain.Compiler(("/usr/bin/cc",), "/usr/bin/gcc-12\ncc (Debian 12.2.0-14) 12.2.0")
+
+
+@pytest.mark.parametrize(
+    ("compiler", "cpu", "is_tuned"),
+    [
+        (GCC_12, "flags: avx avx2 fma\nmodel name: 7763 AMD EPYC", True),
+        (GCC_12, "flags: avx avx2 avx512f fma\nmodel name: 9654 AMD EPYC", False),
+        (GCC_12, "flags: avx avx2 fma\nmodel name: Core Intel", False),
+        (GCC_12, "aarch64\nCPU implementer: 0x41", False),
+        (
+            toolchain.Compiler(("cc",), "/usr/bin/gcc-15\ncc (Debian 15.1.0-1) 15.1.0"),
+            "flags: avx2\nmodel name: AMD",
+            False,
+        ),
+        (
+            toolchain.Compiler(("cc",), "/usr/bin/clang\nDebian clang version 12.0.1"),
+            "flags: avx2\nmodel name: AMD",
+            False,
+        ),
+    ],
+)
+def test_tuning_is_for_processors_and_compilers_of_which_it_is_known(
+    compiler: toolchain.Compiler, cpu: str, is_tuned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(toolchain, "cpu_identity", lambda: cpu)
+    assert ("-mtune=skylake" in compiler.tuning()) is is_tuned
+
+
 @pytest.mark.parametrize("name", ["gcc", "clang", "clang-14", "clang-16"])
 def test_tiles_compile_with_the_flags_of_each_compiler(name: str, tmp_path: Path) -> None:
     if shutil.which(name) is None:
@@ -426,7 +455,9 @@ def test_tiles_compile_with_the_flags_of_each_compiler(name: str, tmp_path: Path
     source = tmp_path / "empty.c"
     source.write_text("int x;\n", encoding="ascii")
     more = [flag for tried in flags_to_try("") for flag in tried]
-    flags = toolchain.Compiler((name,), name).spelled((*native.TILE_FLAGS, *more))
+    version = subprocess.run([name, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    compiler = toolchain.Compiler((name,), f"{name}\n{version}")
+    flags = (*compiler.spelled((*native.TILE_FLAGS, *more)), *compiler.tuning())
     command = [name, *flags, "-c", str(source), "-o", str(tmp_path / "empty.o")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

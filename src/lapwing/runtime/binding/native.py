@@ -239,11 +239,12 @@ def _load_source(name: str, what: str, source: str, announce: Announce) -> ctype
 
 
 def exact_tile_flags(source: str, announce: Announce) -> tuple[str, ...]:
-    """The flags with which this machine's compiler gives a tile module the bits of Python: it is built with them.
+    """The flags with which this machine's compiler gives a tile module the bits of Python, for any processor of its kind: it is
+    built with them.
 
     Raises BuildError where there is no compiler or it rejects the source.
     """
-    return _built_exactly("tile", "a tile", source, announce)[1]
+    return _built_exactly("tile", "a tile", source, announce, tuned=False)[1]
 
 
 def headers_of(source: str) -> dict[str, str]:
@@ -252,7 +253,9 @@ def headers_of(source: str) -> dict[str, str]:
     return {path.name: path.read_text(encoding="utf-8") for path in known if f'"{path.name}"' in source}
 
 
-def _built_exactly(name: str, what: str, source: str, announce: Announce) -> tuple[Path, tuple[str, ...]]:
+def _built_exactly(
+    name: str, what: str, source: str, announce: Announce, tuned: bool = True
+) -> tuple[Path, tuple[str, ...]]:
     """A library of generated code, with the flags that it was built with."""
     file = f"{name}.c"
     headers, compiler = headers_of(source), find_c_compiler()
@@ -260,8 +263,9 @@ def _built_exactly(name: str, what: str, source: str, announce: Announce) -> tup
     in_loops = '"outer_loops.h"' in source and "#pragma omp simd" in source
     has_vectors = '"transposed.h"' in source or '"scans.h"' in source
     wide = WIDE_FLAGS if has_vectors or in_loops else ()
+    tuning = compiler.tuning() if tuned else ()
     for more in flags_to_try(source):
-        flags = compiler.spelled((*TILE_FLAGS, *wide, *more))
+        flags = (*compiler.spelled((*TILE_FLAGS, *wide, *more)), *tuning)
         path = build_shared_library(
             name=name, sources={file: source, **headers}, main=[file], compiler=compiler, flags=flags,
             announce=announce, what=what,
