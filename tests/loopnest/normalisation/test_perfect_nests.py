@@ -47,6 +47,12 @@ PERFECT = {
         "for i in range(n):\n    for j in range(n, -1, -1):\n        if j == n:\n            u[i, j] = 0\n"
         "        elif j == 0:\n            u[i, j] = 3\n        else:\n            u[i, j] = u[i, j + 1]",
     ),
+    "a condition around, with a first element": (
+        "for i in range(n):\n    x = a[i]\n    if x > 1:\n        u[i, 0] = 1"
+        + INNER.format("x").replace("\n", "\n    "),
+        "for i in range(n):\n    for j in range(0, n):\n        x = a[i]\n        if x > 1:\n            if j == 0:\n"
+        "                u[i, j] = 1\n            else:\n                u[i, j] = u[i, j - 1] + x",
+    ),
     "three loops": (
         "for t in range(n):\n    c = a[t]\n    for i in range(n):\n        x = c + i"
         + INNER.format("x").replace("\n", "\n    "),
@@ -67,6 +73,11 @@ STAYING = {
     "another array": "for i in range(n):\n    a[i] = 1" + INNER.format("1"),
     "two loops": "for i in range(n):" + INNER.format("1") + INNER.format("2"),
     "a sum of the row": "for i in range(n):\n    for j in range(n):\n        s = u[i, j]\n    u[i, n] = s",
+    "set behind, for the next row": "for i in range(n):\n    for j in range(n - 1):\n        if i > 0:\n            u[i, j] = x\n"
+    "    x = a[i]\n    u[i, n - 1] = x",
+    "two loops, the first under a condition with a value": "for i in range(n):\n    if a[i] > 1:\n        u[i, 0] = 1"
+    + INNER.format("1").replace("\n", "\n    ")
+    + INNER.format("2"),
     "behind a break": "for i in range(n):\n    for j in range(n - 1):\n        if a[j] > 1:\n            break\n"
     "        u[i, j] = 1\n    u[i, n - 1] = 1",
 }

@@ -75,7 +75,9 @@ class _Nesting:
         around = (*around, index)
         if (inner := self._inner(node.body, around)) is None:
             return
-        node.body = [inner]
+        if inner not in node.body:
+            node.body = [inner]
+            self.has_changed = True
         self.loop(inner, around)
 
     def _inner(self, block: Sequence[ast.stmt], around: tuple[str, ...]) -> ast.For | None:
@@ -87,6 +89,7 @@ class _Nesting:
         before, inner, behind = block[: loops[0]], block[loops[0]], block[loops[0] + 1 :]
         if isinstance(inner, ast.For) and not (before or behind):
             return inner
+        inner = copy.deepcopy(inner)  # which stays as it is where something stands beside it in the end
         sinking = _Sinking(self, block, inner, frozenset(around))
         if isinstance(inner, ast.If):
             within = self._inner(inner.body, around) if not (inner.orelse or behind) else None
@@ -105,7 +108,6 @@ class _Nesting:
         if (parts.first or parts.last) and not self._embed(inner, parts, around):
             return None
         inner.body = [*parts.sunk, *inner.body]
-        self.has_changed = True
         return inner
 
     def _embed(self, loop: ast.For, parts: _Parts, around: Sequence[str]) -> bool:
@@ -217,7 +219,10 @@ class _Sinking:
             return None
         if not all(map(_is_plain, (*first, *behind))) or self._meet(before, is_sunk):
             return None
-        if count_names(behind, ast.Load).keys() & count_names([self.inner], ast.Store).keys():
+        set_behind, set_inside = count_names(behind, ast.Store), count_names([self.inner], ast.Store)
+        if count_names(behind, ast.Load).keys() & set_inside.keys():
+            return None
+        if count_names([*before, self.inner], ast.Load).keys() & set_behind.keys():  # in the next iteration
             return None
         return _Parts([self.sunk(s) for s in sunk], first, [*behind])
 
