@@ -88,84 +88,93 @@ typedef int lw_words __attribute__((vector_size(32)));
 #define LW_SMALLER_i32(a, b) LW_CHOSEN(a, b, (a) < (b))
 #endif
 
-/* Vectors of so many lanes. Terms are at most LW_TERM, what is added to them LW_ADDED, in a strip in all less than half
- * of LW_TERM, and resets add LW_RESET: whatever is computed of them is smaller than the largest integer. */
-#define LW_SCAN_VECTORS(suffix, type, bits, lanes)                                                                     \
+/* Vectors of so many lanes, of elements of a type (wide) that may have more bits than what is computed (type). Terms
+ * are at most LW_TERM, what is added to them LW_ADDED, in a strip in all less than half of LW_TERM, and resets add
+ * LW_RESET: whatever is computed of them is smaller than the largest integer. */
+#define LW_SCAN_VECTORS(suffix, type, wide, bits, lanes, larger)                                                       \
     typedef type lw_scan_##suffix __attribute__((vector_size(lanes * sizeof(type))));                                  \
-    typedef type lw_scan_anywhere_##suffix                                                                             \
-        __attribute__((vector_size(lanes * sizeof(type)), aligned(sizeof(type)), may_alias));                          \
-    static const type LW_TERM_##suffix = (type)1 << (bits - 8), LW_ADDED_##suffix = (type)1 << (bits - 19),            \
-                      LW_RESET_##suffix = (type)1 << (bits - 6);                                                       \
-    LW_INLINE bool lw_is_added_##suffix(type x) { return x >= -LW_ADDED_##suffix && x <= LW_ADDED_##suffix; }          \
-    LW_INLINE bool lw_is_term_##suffix(type x) { return x >= -LW_TERM_##suffix && x <= LW_TERM_##suffix; }             \
-    LW_INLINE lw_scan_##suffix lw_scan_load_##suffix(const type *from) {                                               \
-        return *(const lw_scan_anywhere_##suffix *)from;                                                               \
-    }                                                                                                                  \
+    typedef wide lw_scan_wide_##suffix __attribute__((vector_size(lanes * sizeof(type))));                             \
+    typedef wide lw_scan_anywhere_##suffix                                                                             \
+        __attribute__((vector_size(lanes * sizeof(type)), aligned(sizeof(wide)), may_alias));                          \
+    static const wide LW_TERM_##suffix = (wide)1 << (bits - 8), LW_ADDED_##suffix = (wide)1 << (bits - 19),            \
+                      LW_RESET_##suffix = (wide)1 << (bits - 6);                                                       \
+    LW_INLINE bool lw_is_added_##suffix(wide x) { return x >= -LW_ADDED_##suffix && x <= LW_ADDED_##suffix; }          \
+    LW_INLINE bool lw_is_term_##suffix(wide x) { return x >= -LW_TERM_##suffix && x <= LW_TERM_##suffix; }             \
     LW_INLINE lw_scan_##suffix lw_scan_max_of_##suffix(lw_scan_##suffix a, lw_scan_##suffix b) {                       \
-        return (lw_scan_##suffix)LW_LARGER_##suffix(a, b);                                                             \
+        return (lw_scan_##suffix)LW_LARGER_##larger(a, b);                                                             \
     }                                                                                                                  \
     LW_INLINE lw_scan_##suffix lw_scan_min_of_##suffix(lw_scan_##suffix a, lw_scan_##suffix b) {                       \
-        return (lw_scan_##suffix)LW_SMALLER_##suffix(a, b);                                                            \
+        return (lw_scan_##suffix)LW_SMALLER_##larger(a, b);                                                            \
     }                                                                                                                  \
-    /* Of integers that are at most so large in their absolute value, no bit that is set here is set in what is found. \
-     */                                                                                                                \
-    LW_INLINE lw_scan_##suffix lw_scan_size_##suffix(lw_scan_##suffix x) { return x ^ (x >> (bits - 1)); }             \
-    LW_INLINE bool lw_scan_any_##suffix(lw_scan_##suffix x, type above) {                                              \
-        type any = 0;                                                                                                  \
-        for (int k = 0; k < lanes; ++k) any |= x[k];                                                                   \
-        return (any & ~(above - 1)) != 0;                                                                              \
+    LW_INLINE lw_scan_wide_##suffix lw_scan_load_##suffix(const wide *from) {                                          \
+        return *(const lw_scan_anywhere_##suffix *)from;                                                               \
+    }                                                                                                                  \
+    LW_INLINE void lw_scan_store_##suffix(wide *to, lw_scan_wide_##suffix x) { *(lw_scan_anywhere_##suffix *)to = x; } \
+    /* Of integers in [-most, most) that most was added to, no bit of 2 * most and beyond is set. */                   \
+    LW_INLINE bool lw_scan_any_##suffix(lw_scan_wide_##suffix x, wide most) {                                          \
+        wide any = 0;                                                                                                  \
+        for (size_t k = 0; k < sizeof(x) / sizeof(wide); ++k) any |= x[k];                                             \
+        return (any & ~(2 * most - 1)) != 0;                                                                           \
     }
+/* Elements, and in large that most was added to them. */
+#define LW_SAME_SIZE(suffix, type)                                                                                     \
+    LW_INLINE lw_scan_##suffix lw_scan_take_##suffix(const type *from, lw_scan_##suffix *large, type most) {           \
+        const lw_scan_##suffix x = lw_scan_load_##suffix(from);                                                        \
+        *large |= x + most;                                                                                            \
+        return x;                                                                                                      \
+    }                                                                                                                  \
+    LW_INLINE void lw_scan_give_##suffix(type *to, lw_scan_##suffix x) { lw_scan_store_##suffix(to, x); }
 
 /* before: of the element before the first; cs, as, resets: of each iteration, or null; later: t of the iteration
  * before, or y before the first; own: u, or null; result: the element before the first iteration's, and then count - 1
  * more. sign: of what changes nothing, and of what a reset adds, reversed. */
-#define LW_STRIP_SCAN(name, suffix, type, lanes, COMPARED, sign)                                                       \
-    LW_INLINE int64_t lw_scan_vectors_##name##_##suffix(type before, const type *t, type c, const type *cs, type a,    \
-                                                        const type *as, const type *resets, const type *later,         \
-                                                        type *result, int64_t count) {                                 \
+#define LW_VECTOR_SCAN(name, suffix, type, wide, lanes, sign)                                                          \
+    LW_INLINE int64_t lw_scan_vectors_##name##_##suffix(wide before, const wide *t, wide c, const wide *cs, wide a,    \
+                                                        const wide *as, const wide *resets, const wide *later,         \
+                                                        wide *result, int64_t count) {                                 \
         if (count < lanes || !lw_is_term_##suffix(before) || !lw_is_added_##suffix(c) || !lw_is_added_##suffix(a))     \
             return 0;                                                                                                  \
         const bool varies = cs != NULL || as != NULL || resets != NULL;                                                \
-        lw_scan_##suffix none = {0}, zero = {0}, last = {0}, added = {0}, large = {0}, all_added = {0};                \
+        lw_scan_##suffix none = {0}, zero = {0}, last = {0}, added = {0};                                              \
+        lw_scan_wide_##suffix large = {0}, all_added = {0};                                                            \
         none -= sign * (((type)1 << (8 * sizeof(type) - 2)) + (((type)1 << (8 * sizeof(type) - 2)) - 1));              \
-        last += before;                                                                                                \
+        last += (type)before;                                                                                          \
         for (int k = 0; k < lanes; ++k) added[k] = (type)(k + 1) * (type)(c + a);                                      \
         int64_t k = 0;                                                                                                 \
         for (; k <= count - lanes; k += lanes) {                                                                       \
-            lw_scan_##suffix x = lw_scan_load_##suffix(t + k);                                                         \
-            large |= lw_scan_size_##suffix(x);                                                                         \
-            if (later != NULL) large |= lw_scan_size_##suffix(lw_scan_load_##suffix(later + k));                       \
-            x += a;                                                                                                    \
+            lw_scan_##suffix x = lw_scan_take_##suffix(t + k, &large, LW_TERM_##suffix) + (type)a;                     \
+            if (later != NULL) lw_scan_take_##suffix(later + k, &large, LW_TERM_##suffix);                             \
             if (varies) {                                                                                              \
                 added = zero + (type)(c + a);                                                                          \
-                if (cs != NULL) {                                                                                      \
-                    const lw_scan_##suffix its = lw_scan_load_##suffix(cs + k);                                        \
-                    all_added |= lw_scan_size_##suffix(its);                                                           \
-                    added += its;                                                                                      \
-                }                                                                                                      \
+                if (cs != NULL) added += lw_scan_take_##suffix(cs + k, &all_added, LW_ADDED_##suffix);                 \
                 if (as != NULL) {                                                                                      \
-                    const lw_scan_##suffix its = lw_scan_load_##suffix(as + k);                                        \
-                    all_added |= lw_scan_size_##suffix(its);                                                           \
+                    const lw_scan_##suffix its = lw_scan_take_##suffix(as + k, &all_added, LW_ADDED_##suffix);         \
                     added += its;                                                                                      \
                     x += its;                                                                                          \
                 }                                                                                                      \
-                if (resets != NULL) added -= lw_scan_load_##suffix(resets + k) * (type)(sign * LW_RESET_##suffix);     \
+                if (resets != NULL) {                                                                                  \
+                    lw_scan_wide_##suffix ones = {0};                                                                  \
+                    added -= lw_scan_take_##suffix(resets + k, &ones, 0) * (type)(sign * LW_RESET_##suffix);           \
+                }                                                                                                      \
                 LW_SCANNED_##lanes(added, zero, LW_PLUS)                                                               \
             }                                                                                                          \
             x -= added;                                                                                                \
-            LW_SCANNED_##lanes(x, none, COMPARED) x = COMPARED(x, last) + added;                                       \
-            *(lw_scan_anywhere_##suffix *)(result + k) = x;                                                            \
+            LW_SCANNED_##lanes(x, none, lw_scan_##name##_of_##suffix) x =                                              \
+                lw_scan_##name##_of_##suffix(x, last) + added;                                                         \
+            lw_scan_give_##suffix(result + k, x);                                                                      \
             last = LW_LAST_##lanes(x);                                                                                 \
         }                                                                                                              \
         const bool fits =                                                                                              \
             !lw_scan_any_##suffix(large, LW_TERM_##suffix) && !lw_scan_any_##suffix(all_added, LW_ADDED_##suffix);     \
         return fits ? k : 0;                                                                                           \
-    }                                                                                                                  \
+    }
+
+/* Strips of them, one by one where something might wrap. VECTORS: of the vectors that are tried. */
+#define LW_STRIP_SCAN(name, suffix, type, VECTORS)                                                                     \
     LW_INLINE void lw_strip_scan_##name##_##suffix(const type *before, const type *t, type c, const type *cs, type a,  \
                                                    const type *as, const type *resets, type *result, int64_t count) {  \
         type x = result[0] = *before;                                                                                  \
-        const int64_t done =                                                                                           \
-            lw_scan_vectors_##name##_##suffix(x, t, c, cs, a, as, resets, NULL, result + 1, count - 1);                \
+        const int64_t done = VECTORS(name, x, t, c, cs, a, as, resets, NULL, result + 1, count - 1);                   \
         if (done > 0) x = result[done];                                                                                \
         for (int64_t k = done; k < count - 1; ++k) {                                                                   \
             const type further = (type)(x + (type)(c + (cs != NULL ? cs[k] : 0)));                                     \
@@ -180,8 +189,8 @@ typedef int lw_words __attribute__((vector_size(32)));
         const type through = lw_##name##_##suffix(c, (type)(b + a));                                                   \
         type x = result[0] = *before;                                                                                  \
         const int64_t done = !fits ? 0                                                                                 \
-                                   : lw_scan_vectors_##name##_##suffix((type)(x + c - through), both, through, NULL,   \
-                                                                       0, NULL, NULL, later, result + 1, count - 1);   \
+                                   : VECTORS(name, (type)(x + c - through), both, through, NULL, 0, NULL, NULL, later, \
+                                             result + 1, count - 1);                                                   \
         if (done > 0) x = result[done];                                                                                \
         for (int64_t k = done; k < count - 1; ++k) {                                                                   \
             const type y = k == 0 ? later[0] : lw_##name##_##suffix(later[k], (type)(x + a));                          \
@@ -217,32 +226,51 @@ typedef int lw_words __attribute__((vector_size(32)));
         memcpy(result + 1, x, (size_t)(count - 1) * sizeof(type));                                                     \
     }
 
-#define LW_SCANS(suffix, type, bits, lanes)                                                                            \
-    LW_SCAN_VECTORS(suffix, type, bits, lanes)                                                                         \
-    LW_STRIP_SCAN(max, suffix, type, lanes, lw_scan_max_of_##suffix, 1)                                                \
-    LW_STRIP_SCAN(min, suffix, type, lanes, lw_scan_min_of_##suffix, -1)                                               \
+#define LW_VECTOR_SCANS(suffix, type, wide, lanes)                                                                     \
+    LW_VECTOR_SCAN(max, suffix, type, wide, lanes, 1)                                                                  \
+    LW_VECTOR_SCAN(min, suffix, type, wide, lanes, -1)
+#define LW_SCANS(suffix, type, bits, lanes, VECTORS)                                                                   \
+    LW_SCAN_VECTORS(suffix, type, type, bits, lanes, suffix)                                                           \
+    LW_SAME_SIZE(suffix, type)                                                                                         \
+    LW_VECTOR_SCANS(suffix, type, type, lanes)                                                                         \
+    LW_STRIP_SCAN(max, suffix, type, VECTORS)                                                                          \
+    LW_STRIP_SCAN(min, suffix, type, VECTORS)                                                                          \
     LW_STRIP_SUMS(suffix, type, lanes)                                                                                 \
     LW_STRIP_LATER(suffix, type)
+#define LW_OF_i64(name, ...) lw_scan_vectors_##name##_i64(__VA_ARGS__)
+#define LW_OF_i32(name, ...) lw_scan_vectors_##name##_i32(__VA_ARGS__)
+#define LW_OF_small(name, ...) lw_scan_vectors_##name##_small(__VA_ARGS__)
 
-/* For loops of as many iterations at least, where vectors are long enough: about as long as a scan takes one by one. */
+/* For loops of as many iterations at least, where vectors are long enough: about as long as a scan takes one by one.
+ * AVX2 has no maximum of integers of 64 bits, and four of them in a vector: those that are small are computed in 32. */
 enum { LW_SCAN_FEWEST = 48 };
 #ifdef __AVX512F__
-enum { LW_SCAN_PAYS_i64 = 1, LW_SCAN_PAYS_i32 = 1 };
+enum { LW_SCAN_PAYS_i64 = 1, LW_SCAN_PAYS_i32 = 1, LW_SUM_PAYS_i64 = 1, LW_SUM_PAYS_i32 = 1 };
+LW_SCANS(i64, int64_t, 64, 8, LW_OF_i64)
+LW_SCANS(i32, int32_t, 32, 16, LW_OF_i32)
 #elif defined(__AVX2__)
-enum { LW_SCAN_PAYS_i64 = 0, LW_SCAN_PAYS_i32 = 1 };
+enum { LW_SCAN_PAYS_i64 = 1, LW_SCAN_PAYS_i32 = 1, LW_SUM_PAYS_i64 = 0, LW_SUM_PAYS_i32 = 1 };
+LW_SCAN_VECTORS(small, int32_t, int64_t, 32, 8, i32)
+LW_INLINE lw_scan_small lw_scan_take_small(const int64_t *from, lw_scan_wide_small *large, int64_t most) {
+    const lw_scan_wide_small low = lw_scan_load_small(from), high = lw_scan_load_small(from + 4);
+    *large |= (low + most) | (high + most);
+    return LW_SHUFFLE(lw_scan_small, (lw_scan_small)low, (lw_scan_small)high, 0, 2, 4, 6, 8, 10, 12, 14);
+}
+LW_INLINE void lw_scan_give_small(int64_t *to, lw_scan_small x) {
+    typedef int32_t half __attribute__((vector_size(16)));
+    half low, high;
+    memcpy(&low, &x, sizeof low);
+    memcpy(&high, (const char *)&x + sizeof low, sizeof high);
+    lw_scan_store_small(to, __builtin_convertvector(low, lw_scan_wide_small));
+    lw_scan_store_small(to + 4, __builtin_convertvector(high, lw_scan_wide_small));
+}
+LW_VECTOR_SCANS(small, int32_t, int64_t, 8)
+LW_SCANS(i64, int64_t, 64, 4, LW_OF_small)
+LW_SCANS(i32, int32_t, 32, 8, LW_OF_i32)
 #else
-enum { LW_SCAN_PAYS_i64 = 0, LW_SCAN_PAYS_i32 = 0 };
-#endif
-
-#ifdef __AVX512F__
-LW_SCANS(i64, int64_t, 64, 8)
-LW_SCANS(i32, int32_t, 32, 16)
-#elif defined(__AVX2__)
-LW_SCANS(i64, int64_t, 64, 4)
-LW_SCANS(i32, int32_t, 32, 8)
-#else
-LW_SCANS(i64, int64_t, 64, 2)
-LW_SCANS(i32, int32_t, 32, 4)
+enum { LW_SCAN_PAYS_i64 = 0, LW_SCAN_PAYS_i32 = 0, LW_SUM_PAYS_i64 = 0, LW_SUM_PAYS_i32 = 0 };
+LW_SCANS(i64, int64_t, 64, 2, LW_OF_i64)
+LW_SCANS(i32, int32_t, 32, 4, LW_OF_i32)
 #endif
 
 #endif

@@ -215,7 +215,7 @@ def test_bits_of_the_plain_loop_at_length() -> None:
 @lw.nest
 def in_rows(h, w, gap):
     for i in range(1, h.shape[0]):
-        least = w[i, 0]
+        least = h[i, 0]
         for j in range(1, h.shape[1]):
             h[i, j] = max(h[i, j - 1] - gap, h[i - 1, j] + w[i, j], least)
 

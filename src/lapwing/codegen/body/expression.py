@@ -330,6 +330,11 @@ def is_scan(node: t.Operation) -> bool:
     return node.operator.removeprefix(_BEFORE).startswith("scan ")
 
 
+def is_sum_scan(node: t.Operation) -> bool:
+    """Whether it is the scan of a sum."""
+    return node.operator.removeprefix(_BEFORE) == "scan sum"
+
+
 def scan_of(node: t.Operation) -> tuple[t.Operation, int]:
     """A scan, and which of its results is wanted of an iteration: that of the one before it comes first."""
     is_before = node.operator.startswith(_BEFORE)

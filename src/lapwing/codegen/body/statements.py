@@ -16,6 +16,7 @@ from lapwing.codegen.body.expression import (  # fmt: skip
     Printer,
     is_quick_power,
     is_scan,
+    is_sum_scan,
     strip_arguments,
     strip_call,
     stripped,
@@ -344,11 +345,12 @@ class StatementWriter:
         begin = self.names.get(("begin", *place), f"{x}_begin")
         first, last = (stripped(self.printer.print(bound)) for bound in (loop.start, loop.stop))
         alone = replace(loop)
+        kind = "SUM" if all(map(is_sum_scan, scans)) else "SCAN"
         self._one_by_one[id(alone)] = self._settled[id(alone)] = self._versions[id(alone)] = alone
         return [
             "{",
             f"    const int64_t {begin} = {first}, {end} = {last};",
-            f"    if (LW_SCAN_PAYS_{SUFFIXES[scans[0].dtype]} && {end} - {begin} >= LW_SCAN_FEWEST) {{",
+            f"    if (LW_{kind}_PAYS_{SUFFIXES[scans[0].dtype]} && {end} - {begin} >= LW_SCAN_FEWEST) {{",
             *indented(list(self._strip_loop(x, (begin, end), parts, (*place, 0), True)), 2),
             "    } else {",
             *indented(list(self._structured(alone, (*place, 1))), 2),

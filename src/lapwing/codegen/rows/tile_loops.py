@@ -12,6 +12,7 @@ the layout of arrays are as ever.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
@@ -41,6 +42,8 @@ from lapwing.tiling.chains import shortened
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.invariants import is_row_invariant, raises_alike, row_invariants
+
+_OF_SCANS = re.compile(r"LW_SCAN|lw_strip_(?:scan|later)_")
 
 
 class TileWriter(OuterLoopWriter, FaceWriter):
@@ -152,7 +155,7 @@ class TileWriter(OuterLoopWriter, FaceWriter):
             lines += [*version.functions(), ""] if version is not None else []
         lines += [*self.compute("void lw_tile_compute", unchecked), "", *self.face_functions()]
         strips = ['#include "strips.h"'] if any("LW_STRIP" in line for line in lines) else []
-        strips += ['#include "scans.h"'] if any("LW_SCAN" in line for line in lines) else []
+        strips += ['#include "scans.h"'] if any(_OF_SCANS.search(line) for line in lines) else []
         lanes = self.lanes_headers() or (unchecked.lanes_headers() if unchecked is not None else [])
         return "\n".join([*self.heading("One tile."), *self.headers(), *strips, *lanes, "", *lines]) + "\n"
 
