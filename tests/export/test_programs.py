@@ -116,6 +116,7 @@ def levels(u, steps):
         for i in range(1, last):
             for j in range(1, u.shape[2] - 1):
                 u[after, i, j] = 0.3 * (u[now, i + 1, j] + u[now, i - 1, j] + u[now, i, j + 1]) - 0.2 * u[before, i, j]
+        u[after, 0, 1] = 0.5
     for i in range(last + 1):
         u[0, i, 0] = u[0, i, 1] + 1.0
     return u[0, 2, 0]
