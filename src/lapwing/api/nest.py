@@ -95,6 +95,7 @@ class Nest(PlannedNest):
         self._program = None
         self._of_lists.clear()
         self.__dict__.pop("_dispatcher", None)
+        self.__dict__.pop("_as_written", None)
         self.__dict__.pop("_with_fewer_loops", None)
         self.__dict__.pop("_sequential_region", None)
         self.__dict__.pop("_generic_region", None)
@@ -215,7 +216,10 @@ class Nest(PlannedNest):
             self.bind(arguments)
             _ = self.skew  # refuses what cannot be tiled
         except RefusedError as refused:
-            return self.in_order_instead(refused).for_arguments(arguments)
+            found = self.in_order_instead(refused)
+            if found.program is not None:
+                raise
+            return found.for_arguments(arguments)
         return self
 
     def knows(self, *arrays: Any) -> bool:
@@ -241,8 +245,15 @@ class Nest(PlannedNest):
         """The loops as a sequential region, where these arguments keep them from being cut into tiles and from nothing else; or,
         where that may be because of loops with steps and the like, without the innermost of them cut.
 
+        Where the text was changed to have more loops cut, that is as it was written, whatever keeps these from it.
+
         Raises the error itself where that is not so.
         """
+        if (written := self._origin._as_written) is not None and not written.refusals:
+            if written.program is None:
+                written = written.like(self)
+                written.why_in_order = tuple(map(str, refused.refusals))
+            return written
         if self.source.sequential or not all(refusal.tiled_only for refusal in refused.refusals):
             raise refused
         region = self._origin._with_fewer_loops
@@ -273,6 +284,9 @@ class Nest(PlannedNest):
 
     def is_left_to_python(self, refused: RefusedError) -> bool:
         """Whether Python runs the loops where they are refused for this."""
+        written = self._as_written
+        if written is not None:  # which may do without Python
+            return self.source.outlined is not None and bool(written.refusals)
         return self.may_be_interpreted or (
             self.views_may_meet and all(refusal.memory_is_shared for refusal in refused.refusals)
         )
@@ -322,10 +336,19 @@ class Nest(PlannedNest):
         return Nest(self.python, replace(self.source, generic=True, kept=kept))
 
     @functools.cached_property
+    def _as_written(self) -> Nest | None:
+        """The nest, or program, that the text is without names put for what they are, and with what stands between its loops left
+        there; None where it is this one."""
+        if self.source.perfect is None:
+            return None
+        found = Nest(self.python, replace(self.source, as_written=True))
+        found.why_in_order, found.may_be_interpreted = self.why_in_order, self.may_be_interpreted
+        found.views_may_meet = self.views_may_meet
+        return found
+
+    @functools.cached_property
     def _with_fewer_loops(self) -> Nest | None:
         loops = self.loops.loops
-        if not self.source.as_written and len(loops) > 1 and self.source.perfect is not None:
-            return Nest(self.python, replace(self.source, as_written=True))
         if len(loops) == 1 or (all(loop.is_plain for loop in loops) and not places_around(self.loops, ())):
             return None
         return Nest(self.python, replace(self.source, most_loops=len(loops) - 1))

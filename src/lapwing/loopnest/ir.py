@@ -12,6 +12,7 @@ from typing import Any
 
 from lapwing.affine.affine import Affine
 from lapwing.loopnest.normalisation.counted_loops import Unpacking
+from lapwing.loopnest.normalisation.forward_substitution import Taken
 
 
 @dataclass(frozen=True)
@@ -48,16 +49,15 @@ class Temporary(Expression):
 @dataclass(frozen=True)
 class Access(Expression):
     """One element of an array. ``affine`` holds, per axis, the subscript as an affine expression, or None for a look-up.
-    ``from_end``: the axes along which the text counts from the end, and the subscript from the start. ``taken_in``: the loops in
-    every iteration of which the text takes it, or the row that it is of, whether or not there are any of those inside; None where
-    that is where it stands."""
+    ``from_end``: the axes along which the text counts from the end, and the subscript from the start. ``taken``: where the text
+    takes it besides."""
 
     array: str
     subscripts: tuple[Expression, ...]
     affine: tuple[Affine | None, ...]
     text: str = field(compare=False)
     from_end: tuple[int, ...] = ()
-    taken_in: frozenset[str] | None = field(default=None, compare=False)
+    taken: tuple[Taken, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)

@@ -102,17 +102,17 @@ class FunctionSource:
         """What is compiled: the syntax tree with counted loops in the place of others. Raises RefusedError as ``tree`` does."""
         if is_deep(self.tree):
             return Counted(self.tree)
-        found = counted(without_else(with_windows(self.tree, self._meaning)), self._meaning)
-        return found if self.as_written else replace(found, tree=with_substituted(found.tree, self._meaning))
+        return counted(without_else(with_windows(self.tree, self._meaning)), self._meaning)
 
     @cached_property
     def perfect(self) -> ast.FunctionDef | None:
-        """What is compiled with its loops as a perfect nest of more of them than there are in the text; None where it is one
-        there."""
-        if self.as_written or is_deep(self.tree):
+        """What is compiled with names for indices and rows put for what they are, and its loops as a perfect nest of more of them
+        than there are in the text; None where that is what is there."""
+        if self.as_written or self.sequential or is_deep(self.tree):
             return None
         tree = self.counted.tree
-        return found if (found := perfect_nest(tree, self._meaning)) is not tree else None
+        found = perfect_nest(with_substituted(tree, self._meaning), self._meaning)
+        return found if found is not tree else None
 
     @cached_property
     def inlined(self) -> Inlined:

@@ -7,7 +7,7 @@ import ast
 import pytest
 from trees import numpy_meaning, tree
 
-from lapwing.loopnest.normalisation.forward_substitution import with_substituted
+from lapwing.loopnest.normalisation.forward_substitution import Taken, taken_of, with_substituted
 
 SUBSTITUTED = {
     "an index": (
@@ -67,5 +67,12 @@ def test_what_stays(name: str) -> None:
 
 def test_rows_are_noted_to_be_taken() -> None:
     found = with_substituted(tree(SUBSTITUTED["rows"][0], "u, n"), numpy_meaning)
-    taken = [ast.unparse(node) for node in ast.walk(found) if getattr(node, "taken_in", None) == {"i"}]
-    assert taken == ["u[i - 1, j]"]
+    taken = {ast.unparse(node): taken_of(node) for node in ast.walk(found) if taken_of(node)}
+    assert taken == {"u[i - 1, j]": (Taken(frozenset({"i"}), 1, is_guarded=False),)}
+
+
+def test_of_many_names_not_all_are_substituted() -> None:
+    """Each takes a walk through the function."""
+    lines = [f"    k{n} = i + {n}\n    u[k{n}] = 0" for n in range(200)]
+    found = with_substituted(tree("\n".join(["for i in range(n):", *lines])), numpy_meaning)
+    assert 0 < ast.unparse(found).count("k") < 400

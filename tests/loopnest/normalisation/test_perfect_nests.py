@@ -125,7 +125,7 @@ def test_loops_are_tiled() -> None:
 
 
 def _same(function: Any, *arguments: Any) -> None:
-    expected, found = [np.copy(a) if isinstance(a, np.ndarray) else a for a in arguments], [*arguments]
+    expected, found = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments], [*arguments]
     function(*expected)
     lw.Nest(function)(*found)
     for one, other in zip(expected, found, strict=True):
@@ -137,6 +137,79 @@ def test_the_first_column_without_others(shape: tuple[int, int]) -> None:
     """It is set where rows have nothing else."""
     n, m = shape
     _same(aligned, np.arange(n) % 4, np.arange(m) % 3, np.full((n + 1, m + 1), 7.0), -1.0)
+
+
+def stepping(u, a):
+    n, m = u.shape
+    for i in range(0, n, 2):
+        x = a[i]
+        for j in range(i + 1, m - 1):
+            u[i, j] = u[i, j] + x
+        u[i, m - 1] = 7.0
+
+
+def under_a_condition(u, n):
+    for i in range(n):
+        if i >= 0 and 1 // (i - 4) > -9:
+            for j in range(i, u.shape[1]):
+                u[i, j] = 1.0
+
+
+def guarded(u, v, n):
+    for i in range(n):
+        row = u[i]
+        for j in range(v.shape[1]):
+            if i < 4:
+                v[i, j] = row[j] if j < u.shape[1] else row[7]
+
+
+def bounded(u, p):
+    for i in range(u.shape[0]):
+        x = 1 / (i + 1)
+        for j in range(p, u.shape[1]):
+            u[i, j] = u[i, j - 1] + x
+
+
+def edits(a, b, d):
+    for i, x in enumerate(a, 1):
+        row, above = d[i], d[i - 1]
+        for j, y in enumerate(b, 1):
+            row[j] = min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (x != y))
+
+
+def rows_of_two_axes(u, v):
+    for i in range(3):
+        row = u[i]
+        for j in range(len(row)):
+            v[i, j] = row[0, j]
+
+
+def test_rows_in_which_the_inner_loop_does_nothing() -> None:
+    """Their ends are set, and what is taken for them has to be there."""
+    _same(stepping, np.ones((6, 3)), np.ones(6))
+    with pytest.raises((lw.RunError, lw.RefusedError), match=r"outside|reaches"):
+        lw.Nest(stepping)(np.ones((6, 3)), np.ones(3))
+    with pytest.raises(lw.RunError, match="division by zero"):
+        lw.Nest(under_a_condition)(np.ones((6, 3)), 6)
+
+
+def test_a_row_is_taken_whatever_guards_its_elements() -> None:
+    _same(guarded, np.ones((6, 5)), np.zeros((6, 5)), 6)
+    with pytest.raises(IndexError):
+        lw.Nest(guarded)(np.ones((4, 5)), np.zeros((6, 5)), 6)
+
+
+def test_what_cannot_be_perfect_is_done_as_it_is_written() -> None:
+    """Also where that is Python's work: sizes and types say so when it is called."""
+    _same(bounded, np.ones((3, 4)), True)
+    _same(guarded, np.ones((5, 6)), np.zeros((5, 6)), 5)
+    table, right = [[0] * 5 for _ in range(4)], [[0] * 5 for _ in range(4)]
+    edits("abc", "abdc", right)
+    lw.Nest(edits)("abc", "abdc", table)
+    assert table == right
+    with pytest.warns(PendingDeprecationWarning):
+        matrix = np.matrix(np.ones((3, 4)))
+    _same(rows_of_two_axes, matrix, np.zeros((3, 4)))
 
 
 def test_an_error_where_the_inner_loop_has_no_iterations() -> None:

@@ -51,7 +51,8 @@ class _Builder:
         if self.chance(30):
             lines.append(f"{indent}for t in range(p):")
             indent += "    "
-        lines.append(f"{indent}for i in range({self.pick('1', '1', '0', '2')}, n{self.pick('', ' - 1')}):")
+        rows = f"{self.pick('1', '1', '0', '2')}, n{self.pick('', ' - 1')}{self.pick('', '', '', ', 2')}"
+        lines.append(f"{indent}for i in range({rows}):")
         indent += "    "
         for _ in range(self.integer(0, 3)):
             lines += [indent + line for line in self.before()]
@@ -114,7 +115,8 @@ class _Builder:
         used = [self.pick(*self.values) for _ in range(2)] if self.values else ["b[i, j]"]
         lines = [f"a[i, j] = {read} * {self.number} + {' - '.join(used)}"]
         if self.chance(30):
-            lines = [f"if {self.pick(*used)} > a[i, j - 1]:", *(f"    {line}" for line in lines)]
+            condition = self.pick(f"{self.pick(*used)} > a[i, j - 1]", "i < n - 2", "j > i", self.condition())
+            lines = [f"if {condition}:", *(f"    {line}" for line in lines)]
         if self.chance(20):
             lines += ["if b[i, j] > 1:", f"    {self.pick('continue', 'break')}", "a[i, j] -= 1"]
         return lines

@@ -20,7 +20,7 @@ from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.conversion import array_of, conversion
 from lapwing.loopnest.binding.expressions import Surroundings
-from lapwing.loopnest.binding.indices import check_indices, normal_loop, tightened
+from lapwing.loopnest.binding.indices import check_indices, check_text, normal_loop, tightened
 from lapwing.loopnest.binding.lowering import lower
 from lapwing.loopnest.binding.promotion import SUPPORTED_DTYPES, scalar_type
 from lapwing.loopnest.binding.scalars import used_parameters
@@ -218,9 +218,10 @@ def bind(analysis: NestAnalysis, arguments: Mapping[str, Any], surroundings: Map
     integers = {n: int(value) for n, value in parameters.items() if _is_integer(value) and not _is_bool(value)}
     if nest.is_generic:
         integers = {n: value for n, value in integers.items() if n in symbols or n in nest.kept}
-    domain = tightened(nest, integers, domain)
+    of_loops, domain = domain, tightened(nest, integers, domain)
     shapes = {a.name: a.shape for a in arrays.values()}
     indices = check_indices(nest, shapes, integers, parameters, domain, refusals)
+    check_text(nest, shapes, integers, of_loops, refusals)
 
     def subscript(access: ir.Access, axis: int) -> t.AffineSubscript | None:
         affine = access.affine[axis]

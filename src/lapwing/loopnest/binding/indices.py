@@ -12,6 +12,7 @@ from lapwing.loopnest import ir
 from lapwing.loopnest.domain import Domain, NormalLoop
 from lapwing.loopnest.guards import Guards, NotZero, Occurrence, around_all, is_quotient, occurrences
 from lapwing.loopnest.normalisation.counted_loops import Unpacking
+from lapwing.loopnest.normalisation.forward_substitution import Taken
 from lapwing.loopnest.refusals import Refusals
 
 Place = tuple[ir.Access, int]  # an index: its access and axis
@@ -94,26 +95,112 @@ def check_indices(
     shapes: of arrays that were not refused. integers: those of the parameters that are; of parameters that were refused nothing
     is said. domain: of the nest's own loops.
     """
-    check = _Check(nest, shapes, integers, parameters, refusals, {(): domain})
+    check = _Check(nest, shapes, integers, refusals, {(): domain}, parameters)
     for occurrence in occurrences(nest):
         check.look_at(occurrence)
     for unpacking in nest.unpackings:
         check.look_at_unpacking(unpacking)
-    for outer, affine in nest.assumed:
-        check.look_at_assumed(outer, affine)
     return check.result()
 
 
+def check_text(
+    nest: ir.LoopNest,
+    shapes: Mapping[str, Sequence[int]],
+    integers: Mapping[str, int],
+    domain: Domain,
+    refusals: Refusals,
+) -> None:
+    """Check that a nest does what the text does that it was made of, where that has fewer loops: iterations of outer loops do
+    some of it whether or not there are any of those inside. What may not be so is noted in refusals.
+
+    domain: of the loops as they are written, with iterations that do nothing.
+    """
+    text = _Text(nest, shapes, integers, refusals, {(): domain})
+    for outer, affine in nest.assumed:
+        text.look_at_assumed(outer, affine)
+    for occurrence in occurrences(nest):
+        access = occurrence.access
+        if len(access.subscripts) == len(shapes.get(access.array, ())):
+            for taken in access.taken:
+                text.look_at_taken(occurrence, taken)
+
+
 @dataclass
-class _Check:
-    """See check_indices. domains: inside of inner loops, the outermost first."""
+class _Domains:
+    """domains: inside of inner loops, the outermost first."""
 
     nest: ir.LoopNest
     shapes: Mapping[str, Sequence[int]]
     integers: Mapping[str, int]
-    parameters: Mapping[str, Any]
     refusals: Refusals
     domains: dict[tuple[ir.For, ...], Domain]
+
+    def _inside(self, loops: tuple[ir.For, ...]) -> Domain:
+        """The domain with the inner loops whose bounds are affine."""
+        if loops not in self.domains:
+            outer, loop = self._inside(loops[:-1]), loops[-1]
+            start, stop = (None if b is None else b.substitute(self.integers) for b in loop.affine)
+            names = {known.name for known in outer.loops}
+            if start is not None and stop is not None and start.names | stop.names <= names and loop.index not in names:
+                bounds, step = (outer.normalised(start), outer.normalised(stop)), loop.fixed_step
+                assert step is not None, "bounds are affine only with a step that is known"
+                outer = Domain((*outer.loops, normal_loop(loop.index, step, *([bound] for bound in bounds))))
+            self.domains[loops] = outer
+        return self.domains[loops]
+
+
+class _Text(_Domains):
+    """See check_text."""
+
+    def look_at_assumed(self, outer: int, affine: Affine) -> None:
+        """Refuse the nest where what was assumed is negative in some iteration of so many outer loops."""
+        domain, loop = Domain(self.domains[()].loops[:outer]), self.nest.loops[outer]
+        index = domain.normalised(affine.substitute(self.integers))
+        if not domain.is_empty and self._least(index, domain) < 0:
+            self.refusals.note(
+                loop.line,
+                f"loop {loop.name} may have no iteration in some of those around it",
+                "what stands beside it is done all the same, loop by loop",
+                tiled_only=True,
+            )
+
+    def _least(self, index: Affine, domain: Domain) -> int:
+        """The smallest number that an expression is in a domain; -1 where that is not known."""
+        if not index.names <= {loop.name for loop in domain.loops}:
+            return -1
+        reached = domain.range_of(index)
+        return 0 if reached is None else reached[0]
+
+    def look_at_taken(self, occurrence: Occurrence, taken: Taken) -> None:
+        """Refuse the nest where the text may take an element, or a row, that is not there."""
+        access, loops = occurrence.access, self._inside(occurrence.loops).loops
+        domain = Domain(tuple(loop for loop in loops if loop.name in taken.loops or loop.name == ir.WHOLE))
+        if domain.is_empty:
+            return
+        known = {loop.name for loop in domain.loops}
+        guards = bounds_from(occurrence.guards if taken.is_guarded else (), self.integers, domain)
+        for axis, (affine, extent) in enumerate(zip(access.affine, self.shapes[access.array], strict=True)):
+            if taken.axes is not None and axis >= taken.axes:
+                break
+            index = None if affine is None else domain.normalised(affine.substitute(self.integers))
+            if index is not None and taken.loops | index.names <= known:
+                reached = domain.range_of(index, guards)
+                if reached is None or (-extent <= reached[0] and reached[1] < extent):
+                    continue
+            self.refusals.note(
+                access.line,
+                f"index {axis + 1} of {access.text} may leave {access.array}, which has {extent} elements along axis {axis}, "
+                "where it is taken and not read",
+                "the plain loop raises IndexError there",
+                tiled_only=True,
+            )
+
+
+@dataclass
+class _Check(_Domains):
+    """See check_indices."""
+
+    parameters: Mapping[str, Any]
     from_start: set[Place] = field(default_factory=set)
     indices: Indices = field(default_factory=Indices)
 
@@ -137,8 +224,6 @@ class _Check:
             return
         if id(access) in self.stored and (occurrence.guards or occurrence.loops):
             self._check_written_box(occurrence)
-        if access.taken_in is not None:
-            self._check_taken(occurrence, access.taken_in)
         domain = self._inside(occurrence.loops)
         if domain.is_empty:
             return
@@ -161,31 +246,6 @@ class _Check:
                 f"{unpacking.names} names take {shape[unpacking.axis]} elements of {unpacking.array}",
                 "the plain loop raises ValueError: name as many as there are along the axis",
             )
-
-    def look_at_assumed(self, outer: int, affine: Affine) -> None:
-        domain = Domain(self.domains[()].loops[:outer])
-        reached = None if domain.is_empty else domain.range_of(domain.normalised(affine.substitute(self.integers)))
-        if reached is not None and reached[0] < 0:
-            loop = self.nest.loops[outer]
-            self.refusals.note(
-                loop.line,
-                f"loop {loop.name} has no iteration in some of those around it",
-                "what stands beside it is done all the same, loop by loop",
-                tiled_only=True,
-            )
-
-    def _inside(self, loops: tuple[ir.For, ...]) -> Domain:
-        """The domain with the inner loops whose bounds are affine."""
-        if loops not in self.domains:
-            outer, loop = self._inside(loops[:-1]), loops[-1]
-            start, stop = (None if b is None else b.substitute(self.integers) for b in loop.affine)
-            names = {known.name for known in outer.loops}
-            if start is not None and stop is not None and start.names | stop.names <= names and loop.index not in names:
-                bounds, step = (outer.normalised(start), outer.normalised(stop)), loop.fixed_step
-                assert step is not None, "bounds are affine only with a step that is known"
-                outer = Domain((*outer.loops, normal_loop(loop.index, step, *([bound] for bound in bounds))))
-            self.domains[loops] = outer
-        return self.domains[loops]
 
     def _look_at_axis(self, occurrence: Occurrence, axis: int, affine: Affine, domain: Domain) -> None:
         access, extent = occurrence.access, self.shapes[occurrence.access.array][axis]
@@ -231,29 +291,6 @@ class _Check:
                 "Shorten the loop's range or enlarge the array",
                 tiled_only=not occurrence.is_certain or (-extent <= reached[0] and reached[1] < extent),
             )
-
-    def _check_taken(self, occurrence: Occurrence, names: frozenset[str]) -> None:
-        """What is taken in every iteration of some outer loops, whether or not there are any of those inside."""
-        access, all_loops = occurrence.access, self._inside(occurrence.loops).loops
-        domain = Domain(tuple(loop for loop in all_loops if loop.name in names or loop.name == ir.WHOLE))
-        if domain.is_empty:
-            return
-        inner = {loop.index for loop in occurrence.loops} | {loop.name for loop in self.nest.loops}
-        known, guards = {loop.name for loop in domain.loops}, bounds_from(occurrence.guards, self.integers, domain)
-        for axis, (affine, extent) in enumerate(zip(access.affine, self.shapes[access.array], strict=True)):
-            if affine is None or affine.names & (inner - names):
-                continue  # of a row that is taken, an element
-            index = domain.normalised(affine.substitute(self.integers))
-            reached = (
-                domain.range_of(index, guards) if names <= known and index.names <= known else (-extent - 1, extent)
-            )
-            if reached is not None and (reached[0] < -extent or reached[1] >= extent):
-                self.refusals.note(
-                    access.line,
-                    f"{access.text} may be taken where {access.array} has no such elements, which has {extent} along axis {axis}",
-                    "where the loops inside have no iterations, the plain loop takes it all the same, and raises IndexError",
-                    tiled_only=True,
-                )
 
     def _check_written_box(self, occurrence: Occurrence) -> None:
         """What ranks store is sent and collected in boxes of all their iterations, whatever guards and inner loops say."""

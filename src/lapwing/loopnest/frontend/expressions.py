@@ -17,6 +17,7 @@ from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
 from lapwing.loopnest.functions import SUPPORTED_TEXT, argument_counts, canonical_name, way_out
 from lapwing.loopnest.normalisation.counted_loops import Unpacking
+from lapwing.loopnest.normalisation.forward_substitution import taken_of
 from lapwing.loopnest.refusals import Refusals, Stopped
 from lapwing.loopnest.source import FunctionSource
 
@@ -339,7 +340,7 @@ class ExpressionParser:
             tuple(self.affine(e) for e in elements),
             self.source.text(node),
             tuple(axis for axis, e in enumerate(elements) if getattr(e, "counted_from_end", False)),
-            getattr(node, "taken_in", None),
+            taken_of(node),
             line=node.lineno,
         )
 

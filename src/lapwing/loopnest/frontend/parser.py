@@ -52,10 +52,12 @@ def parse(source: FunctionSource) -> ir.LoopNest:
 
 
 def _perfect(source: FunctionSource, most: int) -> ir.LoopNest | None:
-    """A nest of more loops than stand in each other in the text with nothing beside them (most); None where there is none."""
+    """A nest of more loops than stand in each other in the text with nothing beside them (most), or of as many with names for
+    indices and rows; None where there is none."""
     if (tree := source.perfect) is None:
         return None
-    for depth in range(_perfect_depth(tree), most, -1):
+    least = most if _perfect_depth(tree) == most else most + 1  # what is sunk has its place in the innermost loop
+    for depth in range(_perfect_depth(tree), max(least, 1) - 1, -1):
         with contextlib.suppress(RefusedError):
             nest = _Parser(source, depth, tree).nest()
             _ = NestAnalysis(nest).skew

@@ -74,6 +74,7 @@ class _Counting(ast.NodeTransformer):
         self.meaning = meaning
         self.names, self.parameters, self.own = all_names(tree), argument_names(tree), own_names(tree)
         self.loads = Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+        self.stores = Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
         self.unpackings: list[Unpacking] = []
 
     def visit_For(self, node: ast.For) -> ast.AST:
@@ -114,7 +115,8 @@ class _Counting(ast.NodeTransformer):
             name = node.target.elts[0].id
             index, begin = ast.Name(name, ast.Load()), sequence.begin
             item = sequence.item(index if begin is None else _minus(index, begin))
-            if isinstance(item, tuple) and sequence.is_enumerated and self._is_set_once(name, node):
+            is_free = begin is None or self.stores[name] == 1  # a loop's index means nothing else
+            if isinstance(item, tuple) and sequence.is_enumerated and is_free and self._is_set_once(name, node):
                 rest = ast.Tuple([*node.target.elts[1:]], ast.Store())
                 return name, begin, self._targets(rest, item[1:], node)
         name = fresh_name("index", self.names)

@@ -18,12 +18,35 @@ import ast
 import copy
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from lapwing.loopnest.normalisation.counted_loops import Rows, is_row
+from lapwing.loopnest.normalisation.counted_loops import Rows, is_row, subscripts_of
 from lapwing.loopnest.normalisation.names import argument_names, names_set_once
 from lapwing.syntax_places import placed
 
 _OTHER_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+_MOST = 50  # names: each takes a walk through the function
+
+
+@dataclass(frozen=True)
+class Taken:
+    """That the text takes an element in every iteration of some loops, or the row that it is of, whether or not there are
+    iterations of the loops inside. loops: their indices; axes: of the row, None where it is the element; is_guarded: whether
+    it does so only where the conditions hold under which the element stands here. Syntax nodes have theirs in ``taken``."""
+
+    loops: frozenset[str]
+    axes: int | None = None
+    is_guarded: bool = True
+
+
+def note_taken(node: ast.AST, taken: Taken) -> None:
+    node.taken = (*taken_of(node), taken)  # type: ignore[attr-defined]
+
+
+def taken_of(node: ast.AST) -> tuple[Taken, ...]:
+    return getattr(node, "taken", ())
 
 
 def with_substituted(tree: ast.FunctionDef, meaning: Callable[[str], object]) -> ast.FunctionDef:
@@ -45,6 +68,7 @@ class _Substitution:
         self.fixed = names_set_once(tree)
         self.parameters = argument_names(tree)
         self.stores = count_names(tree.body, ast.Store, ast.Del)
+        self.left = _MOST
 
     def block(self, block: list[ast.stmt], indices: tuple[str, ...], is_certain: bool) -> None:
         """Statements in loops with these indices. is_certain: whether they are done in every iteration of these."""
@@ -84,6 +108,10 @@ class _Substitution:
                 pass
             case _:
                 return False
+        is_index = self._is_index(value, indices)
+        is_row_of = is_certain and not is_index and self._is_row_of(value, indices)
+        if not (is_index or is_row_of) or not self.left:
+            return False
         used = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
         loads = count_names(rest, ast.Load)[name]
         if (
@@ -91,14 +119,14 @@ class _Substitution:
             or not loads or loads < count_names(self.tree.body, ast.Load)[name]
         ):  # fmt: skip
             return False
-        if self._is_index(value, indices):
-            if not used & {*indices} or not _is_indexing(name, rest):
-                return False
-            replacing = Rows(name, value)
-        elif is_certain and self._is_row_of(value, indices) and _is_view(name, rest):
+        replacing: ast.NodeTransformer
+        if is_index and used & {*indices} and _is_indexing(name, rest):
+            replacing = _Numbers(name, value)
+        elif not is_index and _is_view(name, rest):
             replacing = _Views(name, value, frozenset(indices))
         else:
             return False
+        self.left -= 1
         for later in rest:
             replacing.visit(later)
         return True
@@ -148,6 +176,16 @@ def _one_by_one(statement: ast.stmt) -> list[ast.stmt]:
     return [statement]
 
 
+class _Numbers(ast.NodeTransformer):
+    """An expression in the place of a name."""
+
+    def __init__(self, name: str, value: ast.expr) -> None:
+        self.name, self.value = name, value
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return placed(node, copy.deepcopy(self.value)) if node.id == self.name else node
+
+
 class _Views(Rows):
     """Elements of a row that is taken in every iteration of some loops: its place has to be there in each of them, whatever
     elements are taken."""
@@ -160,7 +198,7 @@ class _Views(Rows):
         is_of_row = isinstance(node.value, ast.Name) and node.value.id == self.name
         found = super().visit_Subscript(node)
         if is_of_row:
-            found.taken_in = self.loops  # type: ignore[attr-defined]
+            note_taken(found, Taken(self.loops, len(subscripts_of(self.row)[1]), is_guarded=False))
         return found
 
 

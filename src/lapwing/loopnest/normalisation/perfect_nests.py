@@ -18,7 +18,7 @@ Ahmed, Mateev and Pingali, ICS 2000).
 
 Both count on the inner loop to have iterations, which is known when sizes are: how far apart its ends must be is noted at
 the loop (``ends_apart``). Where all that could go wrong is an index, it is noted instead in which loops elements are taken
-(``taken_in``).
+(``Taken``).
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ from typing import Any
 
 from lapwing.loopnest.normalisation.boundary_loops import Moved, Place, Places
 from lapwing.loopnest.normalisation.counted_loops import subscripts_of
-from lapwing.loopnest.normalisation.forward_substitution import count_names, jumps
+from lapwing.loopnest.normalisation.forward_substitution import Taken, count_names, jumps, note_taken, taken_of
 from lapwing.loopnest.normalisation.names import argument_names, is_range, names_set_once
 from lapwing.syntax_places import placed
 
+_MOST_BESIDE = 50  # statements
 _FUNCTIONS = {"abs": abs, "max": max, "min": min}
 _NEVER_RAISE = (ast.Add, ast.Sub, ast.Mult, ast.BitAnd, ast.BitOr, ast.BitXor)
 
@@ -84,7 +85,7 @@ class _Nesting:
         """The loop that is all there is in a block, once what stands beside it is in it; None where that cannot be."""
         block = [statement for statement in block if not isinstance(statement, ast.Pass)]
         loops = [k for k, s in enumerate(block) if any(isinstance(n, ast.For | ast.While) for n in ast.walk(s))]
-        if len(loops) != 1:
+        if len(loops) != 1 or len(block) > _MOST_BESIDE:
             return None
         before, inner, behind = block[: loops[0]], block[loops[0]], block[loops[0] + 1 :]
         if isinstance(inner, ast.For) and not (before or behind):
@@ -240,8 +241,8 @@ class _Sinking:
         """A copy that stands in the inner loop, with a note in which loops elements are taken."""
         new = copy.deepcopy(node)
         for part in ast.walk(new):
-            if isinstance(part, ast.Subscript) and not hasattr(part, "taken_in"):
-                part.taken_in = self.loops  # type: ignore[attr-defined]
+            if isinstance(part, ast.Subscript) and not any(taken.axes is None for taken in taken_of(part)):
+                note_taken(part, Taken(self.loops))
         return new
 
     def _are_own(self, statements: Sequence[ast.stmt]) -> bool:

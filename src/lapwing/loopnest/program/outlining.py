@@ -122,7 +122,9 @@ def outline(
     tree = _definition(name, list(parameters), body, statement)
     source = around.source
     function = Code.of(tree, source.function).function(defaults=False)
-    outlined = FunctionSource(function, source.file, source.first, source.lines, tree, sequential)
+    outlined = FunctionSource(
+        function, source.file, source.first, source.lines, tree, sequential, as_written=source.as_written
+    )
     inputs, rows, looks_at = tuple(parameters.values()), frozenset(loop.rows), frozenset(loop.looks_at)
     unset = tuple(n for n in outputs if sequential and n in left_as_before and n not in assigned.surely)
     return Outlined(outlined, inputs, outputs, rows, looks_at, tuple(sorted(perhaps)), unset, loop.may_meet)

@@ -352,7 +352,10 @@ def _phase(
 def _parsed(around: Around, tree: ast.FunctionDef) -> tuple[FunctionSource, ir.LoopNest] | None:
     """A function that was made for a phase, as a nest that can be tiled as it is; None where it is none."""
     function = Code.of(tree, around.source.function).function(defaults=False)
-    source = FunctionSource(function, around.source.file, around.source.first, around.source.lines, tree)
+    # Nothing would do its loops as they are written where a call's sizes ask for that.
+    source = FunctionSource(
+        function, around.source.file, around.source.first, around.source.lines, tree, as_written=True
+    )
     try:
         loops = parse(source)
         return (source, loops) if NestAnalysis(loops).skew is None else None

@@ -263,7 +263,8 @@ def _built_exactly(
     in_loops = '"outer_loops.h"' in source and "#pragma omp simd" in source
     has_vectors = '"transposed.h"' in source or '"scans.h"' in source
     wide = WIDE_FLAGS if has_vectors or in_loops else ()
-    tuning = compiler.tuning() if tuned else ()
+    # Chains of choices take half as long again with it: gcc branches there.
+    tuning = compiler.tuning() if tuned and "#pragma GCC ivdep" in source else ()
     for more in flags_to_try(source):
         flags = (*compiler.spelled((*TILE_FLAGS, *wide, *more)), *tuning)
         path = build_shared_library(
