@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lapwing.loopnest.normalisation.counted_loops import Rows, is_row, subscripts_of
-from lapwing.loopnest.normalisation.names import argument_names, names_set_once
+from lapwing.loopnest.normalisation.names import argument_names, count_names, jumps, loop_index, names_set_once
 from lapwing.syntax_places import placed
 
 _OTHER_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -80,7 +79,7 @@ class _Substitution:
                 self.has_changed = True
                 position += len(left)
                 continue
-            index = _index_of(statement)
+            index = loop_index(statement)
             inside = indices if index is None else (*indices, index)
             for inner in _blocks(statement):
                 self.block(inner, inside, is_certain and index is not None)
@@ -224,21 +223,3 @@ def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
     """The blocks directly inside of a statement."""
     blocks = [getattr(statement, name, []) for name in ("body", "orelse", "finalbody")]
     return [*blocks, *(part.body for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())))]
-
-
-def _index_of(statement: ast.stmt) -> str | None:
-    """The index of a loop over a range."""
-    match statement:
-        case ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id="range"))):
-            return name
-    return None
-
-
-def jumps(statement: ast.stmt) -> bool:
-    """Whether what follows a statement may be left out after it."""
-    return any(isinstance(node, ast.Continue | ast.Break | ast.Return | ast.Raise) for node in ast.walk(statement))
-
-
-def count_names(statements: Sequence[ast.stmt], *contexts: type[ast.expr_context]) -> Counter[str]:
-    nodes = (node for statement in statements for node in ast.walk(statement))
-    return Counter(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, contexts))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from collections.abc import Iterable
 
 from lapwing.loopnest.inlining.helpers import stored_names
 
@@ -37,6 +38,25 @@ def fresh_name(wanted: str, taken: set[str]) -> str:
         name, number = f"{wanted}_{number}", number + 1
     taken.add(name)
     return name
+
+
+def count_names(nodes: Iterable[ast.AST], *contexts: type[ast.expr_context]) -> Counter[str]:
+    """How often each name stands in statements in one of some contexts."""
+    parts = (part for node in nodes for part in ast.walk(node))
+    return Counter(part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, contexts))
+
+
+def jumps(statement: ast.stmt) -> bool:
+    """Whether what follows a statement may be left out after it."""
+    return any(isinstance(node, ast.Continue | ast.Break | ast.Return | ast.Raise) for node in ast.walk(statement))
+
+
+def loop_index(statement: ast.stmt) -> str | None:
+    """The index of a loop over a range that ends in one way; None of any other statement."""
+    match statement:
+        case ast.For(target=ast.Name(id=name), iter=iterable, orelse=[]) if is_range(iterable):
+            return name
+    return None
 
 
 def is_range(node: ast.expr) -> bool:

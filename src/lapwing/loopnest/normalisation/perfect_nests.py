@@ -31,8 +31,8 @@ from typing import Any
 
 from lapwing.loopnest.normalisation.boundary_loops import Moved, Place, Places
 from lapwing.loopnest.normalisation.counted_loops import subscripts_of
-from lapwing.loopnest.normalisation.forward_substitution import Taken, count_names, jumps, note_taken, taken_of
-from lapwing.loopnest.normalisation.names import argument_names, is_range, names_set_once
+from lapwing.loopnest.normalisation.forward_substitution import Taken, note_taken, taken_of
+from lapwing.loopnest.normalisation.names import argument_names, count_names, jumps, loop_index, names_set_once
 from lapwing.syntax_places import placed
 
 _MOST_BESIDE = 50  # statements
@@ -71,7 +71,7 @@ class _Nesting:
         self.places = Places(names_set_once(tree))
 
     def loop(self, node: ast.For, around: tuple[str, ...]) -> None:
-        if (index := _index_of(node)) is None:
+        if (index := loop_index(node)) is None:
             return
         around = (*around, index)
         if (inner := self._inner(node.body, around)) is None:
@@ -101,7 +101,7 @@ class _Nesting:
             inner = within
         if not isinstance(inner, ast.For) or (parts := sinking.parts(before, behind)) is None:
             return None
-        bounds = count_names([ast.Expr(inner.iter)], ast.Load)
+        bounds = count_names([inner.iter], ast.Load)
         if bounds.keys() & count_names(parts.sunk, ast.Store).keys():
             return None
         if sinking.may_raise and not _assume(inner, apart=1):
@@ -113,7 +113,7 @@ class _Nesting:
 
     def _embed(self, loop: ast.For, parts: _Parts, around: Sequence[str]) -> bool:
         """Whether a loop has got an iteration more for what is done before its first one, and behind its last one."""
-        index, ends = _index_of(loop), _ends(loop)
+        index, ends = loop_index(loop), _ends(loop)
         if index is None or ends is None or (parts.last and jumps(loop)):
             return False
         start, stop, step = ends
@@ -158,7 +158,7 @@ def _is_along(access: ast.Subscript, array: str, axis: int, axes: int, index: st
     """Whether an access of an array with so many axes goes along one of them with a loop."""
     _, indices = subscripts_of(access)
     is_of_array = _array_of(access) == array and len(indices) == axes
-    return is_of_array and bool(count_names([ast.Expr(indices[axis])], ast.Load)[index])
+    return is_of_array and bool(count_names([indices[axis]], ast.Load)[index])
 
 
 def _assume(loop: ast.For, apart: int) -> bool:
@@ -187,7 +187,7 @@ def _at(places: Places, at: Place, index: str, statements: Sequence[ast.stmt], l
         along = [axis for axis in range(axes) if any(_is_along(a, array, axis, axes, index) for a in accesses)]
         moving = Moved(places, axes, {axis: (index, at) for axis in along})
         found = [moving.visit(statement) for statement in found]
-    are_moved = all(count_names([ast.Expr(node)], ast.Load)[index] for node in stored)
+    are_moved = all(count_names([node], ast.Load)[index] for node in stored)
     return found if stored and are_moved else None
 
 
@@ -341,7 +341,7 @@ def _loads_first(statement: ast.stmt, unset: Set[str]) -> bool:
     """Whether a statement reads one of the names that may not be set yet."""
     match statement:
         case ast.If(test=test, body=body, orelse=orelse):
-            return bool(count_names([ast.Expr(test)], ast.Load).keys() & unset) or any(
+            return bool(count_names([test], ast.Load).keys() & unset) or any(
                 _any_loads_first(block, unset) for block in (body, orelse)
             )
         case ast.AugAssign(target=ast.Name(id=name)) if name in unset:
@@ -368,13 +368,6 @@ def _surely_set(statement: ast.stmt) -> set[str]:
 
 def _all_surely_set(statements: Sequence[ast.stmt]) -> set[str]:
     return {name for statement in statements for name in _surely_set(statement)}
-
-
-def _index_of(loop: ast.stmt) -> str | None:
-    match loop:
-        case ast.For(target=ast.Name(id=name), iter=iterable, orelse=[]) if is_range(iterable):
-            return name
-    return None
 
 
 def _ends(loop: ast.For) -> tuple[ast.expr, ast.expr, int] | None:
