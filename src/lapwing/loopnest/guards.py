@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
@@ -73,8 +74,28 @@ def around_all(nest: ir.LoopNest) -> Guards:
     """What holds wherever an iteration of the nest's loops does anything."""
     where, body = _Where(), nest.body
     while len(body) == 1 and isinstance(only := body[0], ir.If) and not only.otherwise and not ir.reads(only.test):
-        where, body = where.under(only.test, True), only.then
+        tests = only.test.operands if _is_conjunction(only.test) else (only.test,)
+        for test in tests:
+            if _may_raise(test):  # also where what comes after it does not hold
+                return where.guards
+            where = where.under(test, True)
+        body = only.then
     return where.guards
+
+
+def _is_conjunction(test: ir.Expression) -> TypeGuard[ir.Boolean]:
+    return isinstance(test, ir.Boolean) and test.operator == "and"
+
+
+def _may_raise(node: ir.Expression) -> bool:
+    """Whether computing a number may raise, or warn."""
+    match node:
+        case ir.Binary(operator="/" | "//" | "%" | "**" | "<<" | ">>", right=right):
+            if not (isinstance(right, ir.Constant) and right.value):
+                return True
+        case ir.Call():
+            return True
+    return any(map(_may_raise, ir.children(node)))
 
 
 def _visit_block(statements: Sequence[ir.Statement], where: _Where, found: list[Occurrence]) -> None:

@@ -155,6 +155,12 @@ def under_a_condition(u, n):
                 u[i, j] = 1.0
 
 
+def raising_before_it_fails(u):
+    for i in range(u.shape[0]):
+        if 1 // i >= 0 and i > 2:
+            u[i] = 1.0
+
+
 def guarded(u, v, n):
     for i in range(n):
         row = u[i]
@@ -191,6 +197,8 @@ def test_rows_in_which_the_inner_loop_does_nothing() -> None:
         lw.Nest(stepping)(np.ones((6, 3)), np.ones(3))
     with pytest.raises(lw.RunError, match="division by zero"):
         lw.Nest(under_a_condition)(np.ones((6, 3)), 6)
+    with pytest.raises(lw.RunError, match="division by zero"):
+        lw.Nest(raising_before_it_fails)(np.ones(6))
 
 
 def test_a_row_is_taken_whatever_guards_its_elements() -> None:
