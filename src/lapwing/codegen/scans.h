@@ -169,12 +169,13 @@ typedef int lw_words __attribute__((vector_size(32)));
         return fits ? k : 0;                                                                                           \
     }
 
-/* Strips of them, one by one where something might wrap. VECTORS: of the vectors that are tried. */
-#define LW_STRIP_SCAN(name, suffix, type, VECTORS)                                                                     \
+/* Strips of them, one by one where something might wrap. vectors: the suffix of those that are tried. */
+#define LW_STRIP_SCAN(name, suffix, type, vectors)                                                                     \
     LW_INLINE void lw_strip_scan_##name##_##suffix(const type *before, const type *t, type c, const type *cs, type a,  \
                                                    const type *as, const type *resets, type *result, int64_t count) {  \
         type x = result[0] = *before;                                                                                  \
-        const int64_t done = VECTORS(name, x, t, c, cs, a, as, resets, NULL, result + 1, count - 1);                   \
+        const int64_t done =                                                                                           \
+            lw_scan_vectors_##name##_##vectors(x, t, c, cs, a, as, resets, NULL, result + 1, count - 1);               \
         if (done > 0) x = result[done];                                                                                \
         for (int64_t k = done; k < count - 1; ++k) {                                                                   \
             const type further = (type)(x + (type)(c + (cs != NULL ? cs[k] : 0)));                                     \
@@ -189,8 +190,8 @@ typedef int lw_words __attribute__((vector_size(32)));
         const type through = lw_##name##_##suffix(c, (type)(b + a));                                                   \
         type x = result[0] = *before;                                                                                  \
         const int64_t done = !fits ? 0                                                                                 \
-                                   : VECTORS(name, (type)(x + c - through), both, through, NULL, 0, NULL, NULL, later, \
-                                             result + 1, count - 1);                                                   \
+                                   : lw_scan_vectors_##name##_##vectors((type)(x + c - through), both, through, NULL,  \
+                                                                        0, NULL, NULL, later, result + 1, count - 1);  \
         if (done > 0) x = result[done];                                                                                \
         for (int64_t k = done; k < count - 1; ++k) {                                                                   \
             const type y = k == 0 ? later[0] : lw_##name##_##suffix(later[k], (type)(x + a));                          \
@@ -229,25 +230,22 @@ typedef int lw_words __attribute__((vector_size(32)));
 #define LW_VECTOR_SCANS(suffix, type, wide, lanes)                                                                     \
     LW_VECTOR_SCAN(max, suffix, type, wide, lanes, 1)                                                                  \
     LW_VECTOR_SCAN(min, suffix, type, wide, lanes, -1)
-#define LW_SCANS(suffix, type, bits, lanes, VECTORS)                                                                   \
+#define LW_SCANS(suffix, type, bits, lanes, vectors)                                                                   \
     LW_SCAN_VECTORS(suffix, type, type, bits, lanes, suffix)                                                           \
     LW_SAME_SIZE(suffix, type)                                                                                         \
     LW_VECTOR_SCANS(suffix, type, type, lanes)                                                                         \
-    LW_STRIP_SCAN(max, suffix, type, VECTORS)                                                                          \
-    LW_STRIP_SCAN(min, suffix, type, VECTORS)                                                                          \
+    LW_STRIP_SCAN(max, suffix, type, vectors)                                                                          \
+    LW_STRIP_SCAN(min, suffix, type, vectors)                                                                          \
     LW_STRIP_SUMS(suffix, type, lanes)                                                                                 \
     LW_STRIP_LATER(suffix, type)
-#define LW_OF_i64(name, ...) lw_scan_vectors_##name##_i64(__VA_ARGS__)
-#define LW_OF_i32(name, ...) lw_scan_vectors_##name##_i32(__VA_ARGS__)
-#define LW_OF_small(name, ...) lw_scan_vectors_##name##_small(__VA_ARGS__)
 
 /* For loops of as many iterations at least, where vectors are long enough: about as long as a scan takes one by one.
  * AVX2 has no maximum of integers of 64 bits, and four of them in a vector: those that are small are computed in 32. */
 enum { LW_SCAN_FEWEST = 48 };
 #ifdef __AVX512F__
 enum { LW_SCAN_PAYS_i64 = 1, LW_SCAN_PAYS_i32 = 1, LW_SUM_PAYS_i64 = 1, LW_SUM_PAYS_i32 = 1 };
-LW_SCANS(i64, int64_t, 64, 8, LW_OF_i64)
-LW_SCANS(i32, int32_t, 32, 16, LW_OF_i32)
+LW_SCANS(i64, int64_t, 64, 8, i64)
+LW_SCANS(i32, int32_t, 32, 16, i32)
 #elif defined(__AVX2__)
 enum { LW_SCAN_PAYS_i64 = 1, LW_SCAN_PAYS_i32 = 1, LW_SUM_PAYS_i64 = 0, LW_SUM_PAYS_i32 = 1 };
 LW_SCAN_VECTORS(small, int32_t, int64_t, 32, 8, i32)
@@ -265,12 +263,12 @@ LW_INLINE void lw_scan_give_small(int64_t *to, lw_scan_small x) {
     lw_scan_store_small(to + 4, __builtin_convertvector(high, lw_scan_wide_small));
 }
 LW_VECTOR_SCANS(small, int32_t, int64_t, 8)
-LW_SCANS(i64, int64_t, 64, 4, LW_OF_small)
-LW_SCANS(i32, int32_t, 32, 8, LW_OF_i32)
+LW_SCANS(i64, int64_t, 64, 4, small)
+LW_SCANS(i32, int32_t, 32, 8, i32)
 #else
 enum { LW_SCAN_PAYS_i64 = 0, LW_SCAN_PAYS_i32 = 0, LW_SUM_PAYS_i64 = 0, LW_SUM_PAYS_i32 = 0 };
-LW_SCANS(i64, int64_t, 64, 2, LW_OF_i64)
-LW_SCANS(i32, int32_t, 32, 4, LW_OF_i32)
+LW_SCANS(i64, int64_t, 64, 2, i64)
+LW_SCANS(i32, int32_t, 32, 4, i32)
 #endif
 
 #endif

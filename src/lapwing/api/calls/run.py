@@ -320,9 +320,7 @@ def check_same_arrays(bound: BoundNest, distributed: Mapping[str, DistributedArr
 def _check_plain_array(bound: BoundNest, name: str, values: Any, refusals: Refusals) -> None:
     if isinstance(values, DistributedArray | StoredArray):
         return
-    if not isinstance(values, np.ndarray) or isinstance(
-        values, np.ma.MaskedArray | np.matrix
-    ):  # whose rows have two axes
+    if not isinstance(values, np.ndarray) or isinstance(values, np.ma.MaskedArray | np.matrix):
         kind = f"{type(values).__module__}.{type(values).__name__}"
         advice = f"pass numpy.asarray({name}) or its plain values"
         refusals.note(bound.nest.line, f"array {name} is a {kind}, expected a NumPy array", advice)

@@ -69,21 +69,22 @@ class Compiler:
         cpu = cpu_identity()
         if "AMD" not in cpu or "avx2" not in cpu or "avx512f" in cpu or "clang" in self.identity.lower():
             return ()
-        return _TUNING_FOR_ZEN.get(self._major_version(), ())
+        return _TUNING_FOR_ZEN.get(int(self._version.partition(".")[0] or 0), ())
 
-    def _major_version(self) -> int:
+    @property
+    def _version(self) -> str:
+        """Such as "12.2"; empty where it is not known."""
         lines = self.identity.splitlines()
-        number = re.search(r"\d+(?=\.\d)", re.sub(r"\([^)]*\)", "", lines[1])) if len(lines) > 1 else None
-        return int(number.group()) if number else 0
+        # What stands in parentheses is the packager's version.
+        number = re.search(r"\d+\.\d+", re.sub(r"\([^)]*\)", "", lines[1])) if len(lines) > 1 else None
+        return number.group() if number else ""
 
     @property
     def label(self) -> str:
         """A short name for progress lines, such as "gcc 12.2" or "mpicxx (g++ 12.2)"."""
         name = Path(self.command[0]).name
         lines = self.identity.splitlines()
-        # What stands in parentheses is the packager's version.
-        number = re.search(r"\d+\.\d+", re.sub(r"\([^)]*\)", "", lines[1])) if len(lines) > 1 else None
-        version = f" {number.group()}" if number else ""
+        version = f" {self._version}" if self._version else ""
         if len(lines) > 2:
             return f"{name} ({Path(lines[2].split()[0]).name}{version})"
         return f"{name}{version}"

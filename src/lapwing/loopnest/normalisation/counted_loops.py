@@ -15,13 +15,20 @@ from __future__ import annotations
 import ast
 import copy
 import itertools
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from lapwing.loopnest.normalisation.names import all_names, argument_names, fresh_name, is_range, own_names
+from lapwing.loopnest.normalisation.names import (
+    all_names,
+    argument_names,
+    count_names,
+    fresh_name,
+    is_builtin,
+    is_range,
+    own_names,
+)
 from lapwing.syntax_places import placed
 
 # What a target is set to in an iteration: an expression, or one for each part of a tuple.
@@ -73,8 +80,7 @@ class _Counting(ast.NodeTransformer):
     def __init__(self, tree: ast.FunctionDef, meaning: Callable[[str], object]) -> None:
         self.meaning = meaning
         self.names, self.parameters, self.own = all_names(tree), argument_names(tree), own_names(tree)
-        self.loads = Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
-        self.stores = Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+        self.loads, self.stores = count_names([tree], ast.Load), count_names([tree], ast.Store)
         self.unpackings: list[Unpacking] = []
 
     def visit_For(self, node: ast.For) -> ast.AST:
@@ -179,22 +185,18 @@ class _Counting(ast.NodeTransformer):
 
     def _sequence(self, node: ast.expr) -> _Sequence:
         match node:
-            case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *start], keywords=keywords) if self._is_own(
-                enumerate, node
-            ):
+            case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *start], keywords=keywords) if self._is_own(node):
                 begin = start[0] if start else next((k.value for k in keywords if k.arg == "start"), None)
                 if begin is not None and not _is_python_int(begin):
                     raise _NotCountedError  # a number of NumPy's may have no room for where counting ends
                 of = self._sequence(inner)
                 counted_from = (lambda k: k) if begin is None else (lambda k: _plus(k, begin))
                 return _Sequence(of.lengths, lambda k: (counted_from(k), of.item(k)), True, begin)
-            case ast.Call(func=ast.Name(id="zip"), args=[_, *_] as parts) if not is_strict(node) and self._is_own(
-                zip, node
-            ):
+            case ast.Call(func=ast.Name(id="zip"), args=[_, *_] as parts) if not is_strict(node) and self._is_own(node):
                 all_ = [self._sequence(part) for part in parts]
                 lengths = tuple(length for one in all_ for length in one.lengths)
                 return _Sequence(lengths, lambda k: tuple(one.item(k) for one in all_))
-            case ast.Call(func=ast.Name(id="reversed"), args=[inner], keywords=[]) if self._is_own(reversed, node):
+            case ast.Call(func=ast.Name(id="reversed"), args=[inner], keywords=[]) if self._is_own(node):
                 of = self._sequence(inner)
                 if len(of.lengths) != 1:
                     raise _NotCountedError
@@ -231,9 +233,7 @@ class _Counting(ast.NodeTransformer):
     def _reversed_range(self, node: ast.expr) -> ast.Call | None:
         """``reversed(range(…))`` and ``range(…)[::-1]`` as a range."""
         match node:
-            case ast.Call(func=ast.Name(id="reversed"), args=[ast.Call() as inner], keywords=[]) if self._is_own(
-                reversed, node
-            ):
+            case ast.Call(func=ast.Name(id="reversed"), args=[ast.Call() as inner], keywords=[]) if self._is_own(node):
                 pass
             case ast.Subscript(
                 value=ast.Call() as inner,
@@ -278,11 +278,10 @@ class _Counting(ast.NodeTransformer):
                 return getattr(self._meaning(value), attribute, None)
         return None
 
-    def _is_own(self, function: object, node: ast.Call) -> bool:
+    def _is_own(self, node: ast.Call) -> bool:
         """Whether a call is of a builtin function, by its name."""
         assert isinstance(node.func, ast.Name)
-        name = node.func.id
-        return name not in self.own and self.meaning(name) is function
+        return is_builtin(node.func.id, self.own, self.meaning)
 
 
 class Rows(ast.NodeTransformer):

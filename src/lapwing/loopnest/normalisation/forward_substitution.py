@@ -20,12 +20,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lapwing.loopnest.normalisation.counted_loops import Rows, is_row, subscripts_of
-from lapwing.loopnest.normalisation.names import argument_names, count_names, jumps, loop_index, names_set_once
+from lapwing.loopnest.normalisation.names import (
+    argument_names,
+    blocks_in,
+    count_names,
+    is_builtin,
+    jumps,
+    loop_index,
+    names_set_once,
+)
 from lapwing.syntax_places import placed
 
 _OTHER_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
-
-
 _MOST = 50  # names: each takes a walk through the function
 
 
@@ -81,7 +87,7 @@ class _Substitution:
                 continue
             index = loop_index(statement)
             inside = indices if index is None else (*indices, index)
-            for inner in _blocks(statement):
+            for inner in blocks_in(statement):
                 self.block(inner, inside, is_certain and index is not None)
             is_certain = is_certain and not jumps(statement)
             position += 1
@@ -146,9 +152,8 @@ class _Substitution:
             case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=array)], keywords=[]):
                 return array in self.fixed
             case ast.Call(func=ast.Name(id="min" | "max" as function), args=[_, _, *_] as arguments, keywords=[]):
-                is_own = function not in self.stores and function not in self.parameters
-                own = {"min": min, "max": max}[function]
-                return is_own and self.meaning(function) is own and all(self._is_index(a, indices) for a in arguments)
+                is_own = is_builtin(function, {*self.stores, *self.parameters}, self.meaning)
+                return is_own and all(self._is_index(argument, indices) for argument in arguments)
         return False
 
     def _is_row_of(self, node: ast.expr, indices: tuple[str, ...]) -> bool:
@@ -217,9 +222,3 @@ def _is_indexing(name: str, statements: Sequence[ast.stmt]) -> bool:
             if inside is not None and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(inside)):
                 return True
     return False
-
-
-def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
-    """The blocks directly inside of a statement."""
-    blocks = [getattr(statement, name, []) for name in ("body", "orelse", "finalbody")]
-    return [*blocks, *(part.body for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())))]

@@ -1,12 +1,16 @@
-"""The names in a function whose syntax tree is changed: all of them, its own, and those that always stand for the same."""
+"""What passes that change a function's syntax tree ask of it: its names, all of them, its own, and those that always stand for
+the same; its loops, blocks and jumps."""
 
 from __future__ import annotations
 
 import ast
+import builtins
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 
 from lapwing.loopnest.inlining.helpers import stored_names
+
+BLOCKS = ("body", "orelse", "finalbody")
 
 
 def argument_names(tree: ast.AST) -> set[str]:
@@ -51,12 +55,27 @@ def jumps(statement: ast.stmt) -> bool:
     return any(isinstance(node, ast.Continue | ast.Break | ast.Return | ast.Raise) for node in ast.walk(statement))
 
 
+def is_builtin(name: str, own: Container[str], meaning: Callable[[str], object]) -> bool:
+    """Whether a name stands for what Python calls so. own: the function's names; meaning: of names that are not its own."""
+    return name not in own and hasattr(builtins, name) and meaning(name) is getattr(builtins, name)
+
+
 def loop_index(statement: ast.stmt) -> str | None:
     """The index of a loop over a range that ends in one way; None of any other statement."""
     match statement:
         case ast.For(target=ast.Name(id=name), iter=iterable, orelse=[]) if is_range(iterable):
             return name
     return None
+
+
+def blocks_in(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """The blocks directly inside of a statement."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return
+    for block in BLOCKS:
+        yield getattr(statement, block, [])
+    for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+        yield part.body
 
 
 def is_range(node: ast.expr) -> bool:

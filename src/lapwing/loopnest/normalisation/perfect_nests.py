@@ -32,11 +32,18 @@ from typing import Any
 from lapwing.loopnest.normalisation.boundary_loops import Moved, Place, Places
 from lapwing.loopnest.normalisation.counted_loops import subscripts_of
 from lapwing.loopnest.normalisation.forward_substitution import Taken, note_taken, taken_of
-from lapwing.loopnest.normalisation.names import argument_names, count_names, jumps, loop_index, names_set_once
+from lapwing.loopnest.normalisation.names import (
+    argument_names,
+    count_names,
+    is_builtin,
+    jumps,
+    loop_index,
+    names_set_once,
+)
 from lapwing.syntax_places import placed
 
 _MOST_BESIDE = 50  # statements
-_FUNCTIONS = {"abs": abs, "max": max, "min": min}
+_FUNCTIONS = ("abs", "max", "min")
 _NEVER_RAISE = (ast.Add, ast.Sub, ast.Mult, ast.BitAnd, ast.BitOr, ast.BitXor)
 
 
@@ -149,9 +156,9 @@ class _Nesting:
                 return self.is_affine(left, loops) and self.is_affine(right, loops)
         return self.places.place(node) is not None
 
-    def is_own(self, name: str, function: object) -> bool:
+    def is_own(self, name: str) -> bool:
         """Whether a name stands for a function of Python's own."""
-        return name not in self.parameters and not self.stored[name] and self.meaning(name) is function
+        return is_builtin(name, {*self.parameters, *self.stored}, self.meaning)
 
 
 def _is_along(access: ast.Subscript, array: str, axis: int, axes: int, index: str) -> bool:
@@ -247,7 +254,8 @@ class _Sinking:
 
     def _are_own(self, statements: Sequence[ast.stmt]) -> bool:
         """Whether the scalars that statements set have their values from these in every iteration, and nobody else's."""
-        set_here, unset = count_names(statements, ast.Store), {*count_names(statements, ast.Store)}
+        set_here = count_names(statements, ast.Store)
+        unset = {*set_here}
         everywhere, inside = (count_names(part, ast.Load) for part in (self.nesting.tree.body, self.block))
         for statement in statements:
             if _loads_first(statement, unset):
@@ -305,7 +313,7 @@ class _Sinking:
                     self.nesting.is_affine(index, self.loops) for index in subscripts_of(node)[1]
                 )
             case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in _FUNCTIONS:
-                return self.nesting.is_own(name, _FUNCTIONS[name]) and all(map(self.is_sinkable, arguments))
+                return self.nesting.is_own(name) and all(map(self.is_sinkable, arguments))
         return False
 
 

@@ -12,12 +12,13 @@ from typing import Any, TypeVar
 
 from lapwing.errors import Refusal, RefusedError
 from lapwing.loopnest.frontend.function import too_deep
+from lapwing.loopnest.normalisation.names import BLOCKS
 from lapwing.loopnest.program.deletions import dead_after, deleted_arguments, last_deletions
 from lapwing.loopnest.program.looks import NAMES, looking
 from lapwing.loopnest.program.names import own_nodes
 from lapwing.loopnest.program.outlining import Outlined, is_set_of, value_of
 from lapwing.loopnest.program.procedures import procedures, with_procedures
-from lapwing.loopnest.program.regions import BLOCKS, Interpreted, Region, choose_regions
+from lapwing.loopnest.program.regions import Interpreted, Region, choose_regions
 from lapwing.loopnest.program.short_loops import TRIPS, region_name, trips
 from lapwing.loopnest.program.surroundings import Around, Code
 from lapwing.loopnest.program.sweeps import Sweeps

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lapwing.errors import Refusal, RefusedError
@@ -23,15 +23,13 @@ from lapwing.loopnest import ir
 from lapwing.loopnest.analysis import NestAnalysis
 from lapwing.loopnest.frontend.expressions import subscripts
 from lapwing.loopnest.frontend.parser import parse
-from lapwing.loopnest.normalisation.names import all_names
+from lapwing.loopnest.normalisation.names import all_names, blocks_in
 from lapwing.loopnest.program.names import bound_names
 from lapwing.loopnest.program.outlining import Outlined, outline
 from lapwing.loopnest.program.short_loops import is_short, short_test
 from lapwing.loopnest.program.surroundings import Around, Control
 from lapwing.loopnest.program.sweeps import Sweeps, runs_of, sweeps_of
 from lapwing.loopnest.program.wholes import Whole, whole_of
-
-BLOCKS = ("body", "orelse", "finalbody")
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,7 @@ class _Choice:
     def _blocks_of(self, statement: ast.stmt, control: Control, number: int) -> Found:
         """What is directly inside of a statement, block by block: of branches only one is done."""
         found = Found()
-        for block in _blocks_in(statement):
+        for block in blocks_in(statement):
             found.add(self.block(block, control, number + len(found.regions)))
         return found
 
@@ -256,16 +254,6 @@ def _short_test(statement: ast.stmt, outlined: Outlined, loops: ir.LoopNest) -> 
     arrays = [inputs[name] for name in loops.parameters if name in loops.arrays]
     names = [array.id for array in arrays if isinstance(array, ast.Name)]
     return short_test(statement, loops.name, names) if len(names) == len(arrays) else None
-
-
-def _blocks_in(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
-    """The blocks directly inside of a statement."""
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return
-    for block in BLOCKS:
-        yield getattr(statement, block, [])
-    for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
-        yield part.body
 
 
 def _inside(statement: ast.For | ast.While, control: Control) -> Control:
