@@ -16,6 +16,7 @@ from randomness import first_seed
 
 from lapwing.machine import caches
 from lapwing.runtime.binding import native
+from lapwing.tiling import transposed
 
 END = pytest.StashKey[float]()  # after which no test begins; seconds since the epoch
 
@@ -72,9 +73,10 @@ def _no_command(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _one_near_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+def _one_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans are those of one machine, wherever the tests run."""
     monkeypatch.setattr(caches, "near_bytes", lambda: 2 << 20)
+    monkeypatch.setattr(transposed, "vector_bytes", lambda: 64)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -12,9 +12,11 @@ import pytest
 import lapwing as lw
 from lapwing.codegen.lanes import points
 from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.dependences import Dependence
 from lapwing.planner.inner import joined_sweeps
 from lapwing.planner.plan import Plan
 from lapwing.runtime.execute import tile_library
+from lapwing.tiling import transposed
 from lapwing.tiling.inner import InnerForm, legal_forms
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 
@@ -30,6 +32,13 @@ def in_any_form(plan: Plan, bound: BoundNest, nest: lw.Nest) -> Plan:
     forms = legal_forms(skewed_nest(bound, plan.skew), skewed_dependences(nest.dependences, plan.skew))
     number = zlib.crc32(repr(nest.loops.body).encode())
     return in_form(plan, bound, forms[number % len(forms)])
+
+
+def forms_with_vectors(width: int, bound: BoundNest, dependences: Sequence[Dependence]) -> tuple[InnerForm, ...]:
+    """The legal forms where vectors have so many bytes: those with buffers have other lanes then."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(transposed, "vector_bytes", lambda: width)
+        return legal_forms(bound, dependences)
 
 
 @contextmanager

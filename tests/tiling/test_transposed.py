@@ -13,7 +13,7 @@ from lapwing.loopnest.skew import find_skew
 from lapwing.planner.inner import choice_by_rule
 from lapwing.runtime.binding import native
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest
-from lapwing.tiling.transposed import BUFFER_LANES, COPIED_STEPS, MARGIN, planes_of, reason_against
+from lapwing.tiling.transposed import COPIED_STEPS, MARGIN, planes_of, reason_against
 
 
 @lw.nest
@@ -141,8 +141,11 @@ U = np.ones((66, 70))
 
 def test_python_and_c_have_the_same_sizes() -> None:
     (header,) = (path for path in native.HEADERS if path.name == "transposed.h")
-    stated = dict(re.findall(r"(LW_STEPS|LW_WIDTH|LW_MARGIN) = (\d+)", header.read_text(encoding="utf-8")))
-    assert stated == {"LW_STEPS": str(COPIED_STEPS), "LW_WIDTH": str(BUFFER_LANES), "LW_MARGIN": str(MARGIN)}
+    stated = dict(re.findall(r"(LW_STEPS|LW_WIDTH|LW_MARGIN) = ([^,]+),", header.read_text(encoding="utf-8")))
+    planes = planes_of(bound_of(gauss_seidel, {"u": U, "f": U, "sweeps": 9}), (0, 1), lanes=32)
+    assert planes is not None
+    assert stated.pop("LW_WIDTH") == f"LW_LANES + 2 * LW_MARGIN + {planes.width - 32 - 2 * MARGIN}"
+    assert stated == {"LW_STEPS": str(COPIED_STEPS), "LW_MARGIN": str(MARGIN)}
 
 
 def test_what_is_copied_once_for_several_sweeps() -> None:

@@ -4,9 +4,10 @@
  * At a step a lane is at position `step - lane` of its row. LW_STEPS steps are copied at once, in squares of lanes and
  * steps that are transposed in registers.
  *
- * Included for every size of elements: LW_BYTES of 1, 2, 4 or 8. Where the array has larger integers than the buffer,
- * LW_STORED_BYTES is their size; all of them fit. With LW_CALLED what copies is called and not inlined: for code that
- * seldom runs, which is compiled in half the time then. */
+ * Included for every size of elements: LW_BYTES of 1, 2, 4 or 8. LW_LANES are those of a block, the same in all of
+ * them. Where the array has larger integers than the buffer, LW_STORED_BYTES is their size; all of them fit. With
+ * LW_CALLED what copies is called and not inlined: for code that seldom runs, which is compiled in half the time
+ * then. */
 #ifndef LAPWING_TRANSPOSED_H
 #define LAPWING_TRANSPOSED_H
 
@@ -17,7 +18,7 @@
 
 /* Steps copied at once; elements from one step to the next in a buffer; lanes before lane 0 that it has room for; bytes
  * of a row that are fetched ahead of time. */
-enum { LW_STEPS = 8, LW_WIDTH = 104, LW_MARGIN = 16, LW_AHEAD = 128 };
+enum { LW_STEPS = 8, LW_MARGIN = 16, LW_WIDTH = LW_LANES + 2 * LW_MARGIN + 8, LW_AHEAD = 128 };
 
 enum { LW_FAR = INT32_MAX }; /* beyond any row */
 

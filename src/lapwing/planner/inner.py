@@ -140,7 +140,7 @@ def joined_sweeps(bound: BoundNest, form: InnerForm, partition: Partition, mappi
 
 def _stores_little(bound: BoundNest, form: InnerForm) -> bool:
     """Whether of all that a form with buffers writes only what other blocks of rows read is stored."""
-    planes = planes_of(bound, form.order, form.coalesced)
+    planes = planes_of(bound, form.order, form.coalesced, form.lanes, form.sweeps)
     return planes is not None and all(plane.readers is not None for plane in planes.planes if plane.written)
 
 

@@ -156,7 +156,7 @@ def _operations(bound: BoundNest, core: Core, form: InnerForm, kinds: Sequence[s
 
 def _counted(bound: BoundNest, core: Core, form: InnerForm) -> Counter[tuple[str, str]]:
     """Operations of a point. In buffers those that several iterations want are done once, and some without the divider."""
-    planes = planes_of(bound, form.order, form.coalesced) if form.transposed else None
+    planes = planes_of(bound, form.order, form.coalesced, form.lanes, form.sweeps) if form.transposed else None
     if planes is None:
         return operations(bound.body)
     images = images_of(bound, planes)
@@ -185,7 +185,7 @@ def _elements(bound: BoundNest, core: Core, form: InnerForm, sweeps: int) -> tup
 
 def _copied(bound: BoundNest, form: InnerForm) -> Iterator[tuple[int, int]]:
     """Of every plane that is copied into buffers, the bytes of an element, and how often it is copied."""
-    planes = planes_of(bound, form.order, form.coalesced) if form.transposed else None
+    planes = planes_of(bound, form.order, form.coalesced, form.lanes, form.sweeps) if form.transposed else None
     for plane in planes.planes if planes is not None else ():
         yield ITEMSIZES[plane.dtype], plane.reads_old + (plane.written and plane.readers is None)
 

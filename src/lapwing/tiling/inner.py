@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence, Vector, inside_sweep
 from lapwing.tiling.chains import waits_for_integers
-from lapwing.tiling.transposed import TRANSPOSED_LANES, planes_of
+from lapwing.tiling.transposed import TRANSPOSED_LANES, lanes_of_buffers, planes_of
 
 # Rows in flight. More hide more latency, but each touches a cache line of its own in every plane it reads. Beyond about
 # so many such streams the core's prefetchers lose track and loads go to the outer caches (docs/performance.md).
@@ -86,11 +86,22 @@ def legal_forms(bound: BoundNest, dependences: Sequence[Dependence]) -> tuple[In
         if chained and is_legal(order, 1, vectors) and _may_be_scanned(bound, order[-1]):
             found.append(InnerForm(order, 1, independent=False, scanned=True))
         if takes_lanes and is_legal(order, TRANSPOSED_LANES, vectors):
-            for coalesced in (False, True) if _may_coalesce(order, vectors) else (False,):
-                planes = planes_of(bound, order, coalesced)
-                if planes is not None:
-                    found.append(InnerForm(order, TRANSPOSED_LANES, True, True, planes.sweeps, coalesced))
+            found += _in_buffers(bound, order, _may_coalesce(order, vectors))
     return tuple(found)
+
+
+def _in_buffers(bound: BoundNest, order: tuple[int, ...], may_coalesce: bool) -> list[InnerForm]:
+    """The forms with buffers. Planes that can be coalesced are seldom better off by themselves: that is tried with the usual
+    number of lanes alone."""
+
+    def forms(coalesced: bool, lanes: Sequence[int]) -> Iterator[InnerForm]:
+        for number in lanes:
+            planes = planes_of(bound, order, coalesced, number)
+            if planes is not None:
+                yield InnerForm(order, number, True, True, planes.sweeps, coalesced)
+
+    in_all_planes = list(forms(True, lanes_of_buffers(True))) if may_coalesce else []
+    return [*forms(False, lanes_of_buffers(False)[: 1 if in_all_planes else None]), *in_all_planes]
 
 
 def sweeps_to_join(bound: BoundNest) -> int:

@@ -29,19 +29,21 @@ from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.promotion import is_inexact
 from lapwing.loopnest.skew import in_skewed
+from lapwing.machine import caches
+from lapwing.machine.vectors import vector_bytes
 from lapwing.tiling.invariants import invariant_divisor, is_invariant, is_power_of_two
 
 # Rows that advance together: steps wait for the ones before, and so many lanes fill the wait.
 TRANSPOSED_LANES = 64
 COPIED_STEPS = 8  # LW_STEPS of transposed.h
 MARGIN = 16  # lanes beside those of a block that a buffer has room for
-BUFFER_LANES = TRANSPOSED_LANES + 2 * MARGIN + 8  # LW_WIDTH: no power of two, by which steps would share cache sets
+_BESIDE = 2 * MARGIN + 8  # LW_WIDTH less LW_LANES: no power of two, by which steps would share cache sets
 _MOST_BYTES = 1 << 18  # of all buffers, which lie on the stack
 KEPT_STEPS = 2  # before the one at hand that stay in vector registers, if they are wanted; earlier ones are loaded
 # Together, in buffers that leave room in the first-level cache; of planes that follow one another, in the second-level one.
 MOST_SWEEPS, MOST_COALESCED_SWEEPS, _FEWEST_SWEEPS = 16, 8, 2
 _MOST_JOINED_BYTES = 1 << 15
-_MOST_COALESCED_BYTES = 1 << 20  # in the second-level cache
+_MOST_COALESCED_BYTES = 1 << 20  # in the second-level cache, or half of what is as near
 ITEMSIZES = {
     "float64": 8, "int64": 8, "complex64": 8, "float32": 4, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1
 }  # fmt: skip
@@ -132,7 +134,8 @@ class Planes:
     """All that a nest copies: of every access the plane it is of, by position, and how far from the lane's own element.
 
     ``sweeps``: how many may be computed together, each ``delay`` steps behind the one before and on rows ``shift`` further up,
-    which begin ``sooner`` by so many steps: elements are copied once for all of them (time skewing).
+    which begin ``sooner`` by so many steps: elements are copied once for all of them (time skewing). ``lanes``: rows that advance
+    together.
     """
 
     planes: tuple[Plane, ...]
@@ -141,6 +144,12 @@ class Planes:
     shift: int
     sooner: int
     sweeps: int
+    lanes: int
+
+    @property
+    def width(self) -> int:
+        """The lanes of a step in a buffer, those beside a block's among them."""
+        return self.lanes + _BESIDE
 
     def kept_steps(self, number: int, sweeps: int = 0) -> int:
         """How many steps the buffer of a plane holds where none are coalesced, for so many sweeps or all that may be computed
@@ -164,43 +173,65 @@ def _power_of_two(number: int) -> int:
     return 1 << (number - 1).bit_length()
 
 
-def planes_of(bound: BoundNest, order: Sequence[int], coalesced: bool = False) -> Planes | None:
+def lanes_of_buffers(coalesced: bool) -> tuple[int, ...]:
+    """How many rows may advance together, the usual number first.
+
+    Where vectors are short, 64 lanes are more of them than there are registers; as many lanes as a vector has bytes are as few
+    vectors as where they are long. But lanes come in and run out for every block of rows, of which there are more then: that
+    costs most where blocks are those of all planes.
+    """
+    lanes = tuple(dict.fromkeys((vector_bytes(), TRANSPOSED_LANES)))
+    return lanes[::-1] if coalesced else lanes
+
+
+def planes_of(
+    bound: BoundNest,
+    order: Sequence[int],
+    coalesced: bool = False,
+    lanes: int = TRANSPOSED_LANES,
+    sweeps: int | None = None,
+) -> Planes | None:
     """What a tile copies that goes through the space loops in this order, by position; None where the nest does not fit.
 
-    coalesced: whether the third loop from the inside is coalesced with the innermost.
+    coalesced: whether the third loop from the inside is coalesced with the innermost. lanes: rows that advance together.
+    sweeps: so many that may be computed together; where it is not given, as many as caches of this machine allow.
 
     That takes rows that begin and end no sooner than a step after those above them; straight statements, or conditions; of
     arrays that are written elements at constant offsets from a lane's own, all contiguous along the innermost loop.
     """
-    found = _planes_or_reason(bound, tuple(order), coalesced)
+    found = _planes_or_reason(bound, tuple(order), coalesced, lanes, sweeps)
     return None if isinstance(found, str) else found
 
 
 def reason_against(bound: BoundNest, order: Sequence[int], coalesced: bool = False) -> str | None:
     """Why there is nothing that such a tile could copy; None where there is."""
-    found = _planes_or_reason(bound, tuple(order), coalesced)
+    found = _planes_or_reason(bound, tuple(order), coalesced, TRANSPOSED_LANES, None)
     return found if isinstance(found, str) else None
 
 
-_FOUND: WeakKeyDictionary[BoundNest, dict[tuple[tuple[int, ...], bool], Planes | str]] = WeakKeyDictionary()
+_Form = tuple[tuple[int, ...], bool, int, int | None]  # the order of loops, whether planes are coalesced, lanes, sweeps
+_FOUND: WeakKeyDictionary[BoundNest, dict[_Form, Planes | str]] = WeakKeyDictionary()
 
 
-def _planes_or_reason(bound: BoundNest, order: tuple[int, ...], coalesced: bool) -> Planes | str:
+def _planes_or_reason(
+    bound: BoundNest, order: tuple[int, ...], coalesced: bool, lanes: int, sweeps: int | None
+) -> Planes | str:
     """Worked out once: planning asks for it, and then the generator."""
     found = _FOUND.setdefault(bound, {})
-    if (order, coalesced) not in found:
+    form = order, coalesced, lanes, sweeps
+    if form not in found:
         try:
-            found[order, coalesced] = _planes(bound, order, coalesced)
+            found[form] = _planes(bound, order, coalesced, lanes, sweeps)
         except _Unfit as unfit:
-            found[order, coalesced] = str(unfit)
-    return found[order, coalesced]
+            found[form] = str(unfit)
+    return found[form]
 
 
 class _Unfit(Exception):
     """The nest takes no buffers; the text says why."""
 
 
-def _planes(bound: BoundNest, order: Sequence[int], coalesced: bool = False) -> Planes:
+def _planes(bound: BoundNest, order: Sequence[int], coalesced: bool, lanes: int, sweeps: int | None) -> Planes:
     if len(order) < 2 or bound.nest.is_sequential:
         raise _Unfit("there is one loop")
     _check_body(bound.body)
@@ -208,7 +239,7 @@ def _planes(bound: BoundNest, order: Sequence[int], coalesced: bool = False) -> 
         raise _Unfit("planes are not alike")
     if coalesced and arguments_of_extrema(bound.body):
         raise _Unfit("the argument of an extremum is found plane by plane")
-    return _Reader(bound, order, coalesced).planes()
+    return _Reader(bound, order, coalesced, lanes).planes(sweeps)
 
 
 def _check_body(body: t.TypedBody) -> None:
@@ -241,8 +272,8 @@ def _is_summed_once(body: t.TypedBody, accumulator: t.Accumulator) -> bool:
 
 
 class _Reader:
-    def __init__(self, bound: BoundNest, order: Sequence[int], coalesced: bool) -> None:
-        self.bound, self.depth = bound, 3 if coalesced else 2
+    def __init__(self, bound: BoundNest, order: Sequence[int], coalesced: bool, lanes: int) -> None:
+        self.bound, self.depth, self.lanes = bound, 3 if coalesced else 2, lanes
         loops, depth = bound.nest.space_loops, bound.nest.sweep_depth
         self.across, self.along = (loops[k] for k in order[-2:])
         self.around = loops[order[-3]] if coalesced else None
@@ -252,7 +283,7 @@ class _Reader:
         self._slopes = {end.coefficient(self.across.name) for end in (*rows.lowers, *rows.uppers)}
         self._skew = 0 if bound.skew is None else bound.skew.rows[w][v]
 
-    def planes(self) -> Planes:
+    def planes(self, sweeps: int | None) -> Planes:
         if min(self._slopes) < -1:
             raise _Unfit("rows begin or end sooner than the step after those above them")
         stores = self._stores
@@ -304,13 +335,13 @@ class _Reader:
         delay = max((0, sooner), *(max(end, (-end[0], -end[1])) for end in ends), (0, 1))
         most = MOST_SWEEPS if self.around is None else MOST_COALESCED_SWEEPS
         together = most if self._may_join_sweeps(planes) else 1
-        for sweeps in (*range(together, _FEWEST_SWEEPS, -1), 1):
-            found_planes = Planes(tuple(planes), places, delay, shift, sooner, sweeps)
-            reach = max(abs(end) for plane in planes for end in plane.lanes) + shift * (sweeps - 1)
+        for number in (*range(together, _FEWEST_SWEEPS, -1), 1) if sweeps is None else (sweeps,):
+            found_planes = Planes(tuple(planes), places, delay, shift, sooner, number, self.lanes)
+            reach = max(abs(end) for plane in planes for end in plane.lanes) + shift * (number - 1)
             near = reach <= MARGIN and all(plane.steps[1] <= COPIED_STEPS for plane in planes)
-            if near and self._is_small(found_planes):
+            if near and (sweeps is not None or self._is_small(found_planes)):
                 # Of several sweeps the next one may begin with what the one before has left.
-                return found_planes if sweeps == 1 else replace(found_planes, planes=tuple(map(_all_stored, planes)))
+                return found_planes if number == 1 else replace(found_planes, planes=tuple(map(_all_stored, planes)))
         raise _Unfit("offsets are too large, or arrays too many, for buffers in the cache")
 
     def _is_small(self, planes: Planes) -> bool:
@@ -323,8 +354,8 @@ class _Reader:
             kept = list(map(_power_of_two, kept))
             most = _MOST_BYTES if planes.sweeps == 1 else _MOST_JOINED_BYTES
         else:
-            most = _MOST_COALESCED_BYTES
-        return most >= BUFFER_LANES * sum(k * ITEMSIZES[p.dtype] for k, p in zip(kept, planes.planes, strict=True))
+            most = max(_MOST_COALESCED_BYTES, caches.near_bytes() // 2)
+        return most >= planes.width * sum(k * ITEMSIZES[p.dtype] for k, p in zip(kept, planes.planes, strict=True))
 
     def _may_join_sweeps(self, planes: Sequence[Plane]) -> bool:
         """Whether a sweep is the two innermost loops alone, the same rows every time, and no plane another one in every sweep."""

@@ -9,6 +9,7 @@
 #include "lapwing.h"
 #include "support.h"
 #include "ranges.h"
+#define LW_LANES 64
 #define LW_BYTES 2
 #define LW_STORED_BYTES 4
 #include "transposed.h"
@@ -229,7 +230,7 @@ static void compute_wide(lw_tile *tile, const lw_box *box) {
                     const int32_t *const h_2_ago = h_steps + ((step - 2) & 15) * 104 + 16;
                     const int32_t *const h_1_ago = h_steps + ((step - 1) & 15) * 104 + 16;
                     int32_t *const h_now = h_steps + (step & 15) * 104 + 16;
-                    const int32_t low = (int32_t)(from - first_lane), high = (int32_t)(until - first_lane);
+                    const int32_t low = (int32_t)(from - first_lane - 1), high = (int32_t)(until - first_lane);
                     vector_of_int32 h_now_0 = *(const vector_of_int32_anywhere *)(h_now + first_lane);
                     vector_of_int32 h_now_1 = *(const vector_of_int32_anywhere *)(h_now + first_lane + 16);
                     vector_of_int32 h_now_2 = *(const vector_of_int32_anywhere *)(h_now + first_lane + 32);
@@ -256,7 +257,7 @@ static void compute_wide(lw_tile *tile, const lw_box *box) {
                             17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
                     const int32_t *const a_here = a_lanes + 16 + first_lane;
                     const int32_t *const b_here = b_lanes + length + first_lane - step;
-                    if (low < 16 && 0 < high) {
+                    if (low + 1 < 16 && 0 < high) {
                         vector_of_int32 h_new_2_0 = h_now_0;
                         vector_of_int32 best_lanes_new_0 = best_lanes_0;
                         #pragma omp simd
@@ -268,13 +269,13 @@ static void compute_wide(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 16; ++lane) {
-                            h_now_0[lane] = ((low <= (int32_t)(lane)) & ((int32_t)(lane) < high)) ? h_new_2_0[lane]
+                            h_now_0[lane] = ((low < (int32_t)(lane)) & ((int32_t)(lane) < high)) ? h_new_2_0[lane]
                                     : h_now_0[lane];
-                            best_lanes_0[lane] = ((low <= (int32_t)(lane)) & ((int32_t)(lane) < high))
+                            best_lanes_0[lane] = ((low < (int32_t)(lane)) & ((int32_t)(lane) < high))
                                     ? best_lanes_new_0[lane] : best_lanes_0[lane];
                         }
                     }
-                    if (low < 32 && 16 < high) {
+                    if (low + 1 < 32 && 16 < high) {
                         vector_of_int32 h_new_2_1 = h_now_1;
                         vector_of_int32 best_lanes_new_1 = best_lanes_1;
                         #pragma omp simd
@@ -286,13 +287,13 @@ static void compute_wide(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 16; ++lane) {
-                            h_now_1[lane] = ((low <= (int32_t)(lane + 16)) & ((int32_t)(lane + 16) < high))
+                            h_now_1[lane] = ((low < (int32_t)(lane + 16)) & ((int32_t)(lane + 16) < high))
                                     ? h_new_2_1[lane] : h_now_1[lane];
-                            best_lanes_1[lane] = ((low <= (int32_t)(lane + 16)) & ((int32_t)(lane + 16) < high))
+                            best_lanes_1[lane] = ((low < (int32_t)(lane + 16)) & ((int32_t)(lane + 16) < high))
                                     ? best_lanes_new_1[lane] : best_lanes_1[lane];
                         }
                     }
-                    if (low < 48 && 32 < high) {
+                    if (low + 1 < 48 && 32 < high) {
                         vector_of_int32 h_new_2_2 = h_now_2;
                         vector_of_int32 best_lanes_new_2 = best_lanes_2;
                         #pragma omp simd
@@ -304,13 +305,13 @@ static void compute_wide(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 16; ++lane) {
-                            h_now_2[lane] = ((low <= (int32_t)(lane + 32)) & ((int32_t)(lane + 32) < high))
+                            h_now_2[lane] = ((low < (int32_t)(lane + 32)) & ((int32_t)(lane + 32) < high))
                                     ? h_new_2_2[lane] : h_now_2[lane];
-                            best_lanes_2[lane] = ((low <= (int32_t)(lane + 32)) & ((int32_t)(lane + 32) < high))
+                            best_lanes_2[lane] = ((low < (int32_t)(lane + 32)) & ((int32_t)(lane + 32) < high))
                                     ? best_lanes_new_2[lane] : best_lanes_2[lane];
                         }
                     }
-                    if (low < 64 && 48 < high) {
+                    if (low + 1 < 64 && 48 < high) {
                         vector_of_int32 h_new_2_3 = h_now_3;
                         vector_of_int32 best_lanes_new_3 = best_lanes_3;
                         #pragma omp simd
@@ -322,9 +323,9 @@ static void compute_wide(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 16; ++lane) {
-                            h_now_3[lane] = ((low <= (int32_t)(lane + 48)) & ((int32_t)(lane + 48) < high))
+                            h_now_3[lane] = ((low < (int32_t)(lane + 48)) & ((int32_t)(lane + 48) < high))
                                     ? h_new_2_3[lane] : h_now_3[lane];
-                            best_lanes_3[lane] = ((low <= (int32_t)(lane + 48)) & ((int32_t)(lane + 48) < high))
+                            best_lanes_3[lane] = ((low < (int32_t)(lane + 48)) & ((int32_t)(lane + 48) < high))
                                     ? best_lanes_new_3[lane] : best_lanes_3[lane];
                         }
                     }
@@ -549,7 +550,7 @@ static void compute_narrow(lw_tile *tile, const lw_box *box) {
                     const int16_t *const h_2_ago = h_steps + ((step - 2) & 15) * 104 + 16;
                     const int16_t *const h_1_ago = h_steps + ((step - 1) & 15) * 104 + 16;
                     int16_t *const h_now = h_steps + (step & 15) * 104 + 16;
-                    const int16_t low = (int16_t)(from - first_lane), high = (int16_t)(until - first_lane);
+                    const int16_t low = (int16_t)(from - first_lane - 1), high = (int16_t)(until - first_lane);
                     narrow_vector_of_int16 h_now_0 = *(const narrow_vector_of_int16_anywhere *)(h_now + first_lane);
                     narrow_vector_of_int16 h_now_1 = *(const narrow_vector_of_int16_anywhere *)(h_now + first_lane
                             + 32);
@@ -571,7 +572,7 @@ static void compute_narrow(lw_tile *tile, const lw_box *box) {
                             51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62);
                     const int16_t *const a_here = a_lanes + 16 + first_lane;
                     const int16_t *const b_here = b_lanes + length + first_lane - step;
-                    if (low < 32 && 0 < high) {
+                    if (low + 1 < 32 && 0 < high) {
                         narrow_vector_of_int16 h_new_2_0 = h_now_0;
                         narrow_vector_of_int16 best_lanes_new_0 = best_lanes_0;
                         #pragma omp simd
@@ -583,13 +584,13 @@ static void compute_narrow(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 32; ++lane) {
-                            h_now_0[lane] = ((low <= (int16_t)(lane)) & ((int16_t)(lane) < high)) ? h_new_2_0[lane]
+                            h_now_0[lane] = ((low < (int16_t)(lane)) & ((int16_t)(lane) < high)) ? h_new_2_0[lane]
                                     : h_now_0[lane];
-                            best_lanes_0[lane] = ((low <= (int16_t)(lane)) & ((int16_t)(lane) < high))
+                            best_lanes_0[lane] = ((low < (int16_t)(lane)) & ((int16_t)(lane) < high))
                                     ? best_lanes_new_0[lane] : best_lanes_0[lane];
                         }
                     }
-                    if (low < 64 && 32 < high) {
+                    if (low + 1 < 64 && 32 < high) {
                         narrow_vector_of_int16 h_new_2_1 = h_now_1;
                         narrow_vector_of_int16 best_lanes_new_1 = best_lanes_1;
                         #pragma omp simd
@@ -601,9 +602,9 @@ static void compute_narrow(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 32; ++lane) {
-                            h_now_1[lane] = ((low <= (int16_t)(lane + 32)) & ((int16_t)(lane + 32) < high))
+                            h_now_1[lane] = ((low < (int16_t)(lane + 32)) & ((int16_t)(lane + 32) < high))
                                     ? h_new_2_1[lane] : h_now_1[lane];
-                            best_lanes_1[lane] = ((low <= (int16_t)(lane + 32)) & ((int16_t)(lane + 32) < high))
+                            best_lanes_1[lane] = ((low < (int16_t)(lane + 32)) & ((int16_t)(lane + 32) < high))
                                     ? best_lanes_new_1[lane] : best_lanes_1[lane];
                         }
                     }

@@ -6,6 +6,7 @@
  */
 #include "lapwing.h"
 #include "support.h"
+#define LW_LANES 64
 #define LW_BYTES 8
 #include "transposed.h"
 #include "correctly_rounded.h"
@@ -234,7 +235,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                     const double *const u_1_ago = u_steps + ((step - 2) & 15) * 104 + 16;
                     double *const u_now = u_steps + ((step - 1) & 15) * 104 + 16;
                     const double *const u_1_later = u_steps + (step & 15) * 104 + 16;
-                    const int64_t low = (int64_t)(from - first_lane), high = (int64_t)(until - first_lane);
+                    const int64_t low = (int64_t)(from - first_lane - 1), high = (int64_t)(until - first_lane);
                     vector_of_double u_now_0 = *(const vector_of_double_anywhere *)(u_now + first_lane);
                     vector_of_double u_now_1 = *(const vector_of_double_anywhere *)(u_now + first_lane + 8);
                     vector_of_double u_now_2 = *(const vector_of_double_anywhere *)(u_now + first_lane + 16);
@@ -264,7 +265,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                     vector_of_uint64 doubt = {0};
                     /* Quotients are products; where one is in doubt the step is computed once more. */
                     if (quick) {
-                        if (low < 8 && 0 < high) {
+                        if (low + 1 < 8 && 0 < high) {
                             vector_of_double u_new_0 = u_now_0;
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
@@ -274,11 +275,11 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_0[lane] = ((low <= (int64_t)(lane)) & ((int64_t)(lane) < high)) ? u_new_0[lane]
+                                u_now_0[lane] = ((low < (int64_t)(lane)) & ((int64_t)(lane) < high)) ? u_new_0[lane]
                                         : u_now_0[lane];
                             }
                         }
-                        if (low < 16 && 8 < high) {
+                        if (low + 1 < 16 && 8 < high) {
                             vector_of_double u_new_1 = u_now_1;
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
@@ -288,11 +289,11 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_1[lane] = ((low <= (int64_t)(lane + 8)) & ((int64_t)(lane + 8) < high))
+                                u_now_1[lane] = ((low < (int64_t)(lane + 8)) & ((int64_t)(lane + 8) < high))
                                         ? u_new_1[lane] : u_now_1[lane];
                             }
                         }
-                        if (low < 24 && 16 < high) {
+                        if (low + 1 < 24 && 16 < high) {
                             vector_of_double u_new_2 = u_now_2;
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
@@ -302,11 +303,11 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_2[lane] = ((low <= (int64_t)(lane + 16)) & ((int64_t)(lane + 16) < high))
+                                u_now_2[lane] = ((low < (int64_t)(lane + 16)) & ((int64_t)(lane + 16) < high))
                                         ? u_new_2[lane] : u_now_2[lane];
                             }
                         }
-                        if (low < 32 && 24 < high) {
+                        if (low + 1 < 32 && 24 < high) {
                             vector_of_double u_new_3 = u_now_3;
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
@@ -316,11 +317,11 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_3[lane] = ((low <= (int64_t)(lane + 24)) & ((int64_t)(lane + 24) < high))
+                                u_now_3[lane] = ((low < (int64_t)(lane + 24)) & ((int64_t)(lane + 24) < high))
                                         ? u_new_3[lane] : u_now_3[lane];
                             }
                         }
-                        if (low < 40 && 32 < high) {
+                        if (low + 1 < 40 && 32 < high) {
                             vector_of_double u_new_4 = u_now_4;
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
@@ -330,11 +331,11 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_4[lane] = ((low <= (int64_t)(lane + 32)) & ((int64_t)(lane + 32) < high))
+                                u_now_4[lane] = ((low < (int64_t)(lane + 32)) & ((int64_t)(lane + 32) < high))
                                         ? u_new_4[lane] : u_now_4[lane];
                             }
                         }
-                        if (low < 48 && 40 < high) {
+                        if (low + 1 < 48 && 40 < high) {
                             vector_of_double u_new_5 = u_now_5;
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
@@ -344,11 +345,11 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_5[lane] = ((low <= (int64_t)(lane + 40)) & ((int64_t)(lane + 40) < high))
+                                u_now_5[lane] = ((low < (int64_t)(lane + 40)) & ((int64_t)(lane + 40) < high))
                                         ? u_new_5[lane] : u_now_5[lane];
                             }
                         }
-                        if (low < 56 && 48 < high) {
+                        if (low + 1 < 56 && 48 < high) {
                             vector_of_double u_new_6 = u_now_6;
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
@@ -358,11 +359,11 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_6[lane] = ((low <= (int64_t)(lane + 48)) & ((int64_t)(lane + 48) < high))
+                                u_now_6[lane] = ((low < (int64_t)(lane + 48)) & ((int64_t)(lane + 48) < high))
                                         ? u_new_6[lane] : u_now_6[lane];
                             }
                         }
-                        if (low < 64 && 56 < high) {
+                        if (low + 1 < 64 && 56 < high) {
                             vector_of_double u_new_7 = u_now_7;
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
@@ -372,7 +373,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_7[lane] = ((low <= (int64_t)(lane + 56)) & ((int64_t)(lane + 56) < high))
+                                u_now_7[lane] = ((low < (int64_t)(lane + 56)) & ((int64_t)(lane + 56) < high))
                                         ? u_new_7[lane] : u_now_7[lane];
                             }
                         }
@@ -396,49 +397,49 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         const vector_of_double u_new_0 = *(const vector_of_double_anywhere *)(u_now + first_lane);
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_0[lane] = ((low <= (int64_t)(lane)) & ((int64_t)(lane) < high)) ? u_new_0[lane]
+                            u_now_0[lane] = ((low < (int64_t)(lane)) & ((int64_t)(lane) < high)) ? u_new_0[lane]
                                     : u_now_0[lane];
                         }
                         const vector_of_double u_new_1 = *(const vector_of_double_anywhere *)(u_now + first_lane + 8);
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_1[lane] = ((low <= (int64_t)(lane + 8)) & ((int64_t)(lane + 8) < high))
-                                    ? u_new_1[lane] : u_now_1[lane];
+                            u_now_1[lane] = ((low < (int64_t)(lane + 8)) & ((int64_t)(lane + 8) < high)) ? u_new_1[lane]
+                                    : u_now_1[lane];
                         }
                         const vector_of_double u_new_2 = *(const vector_of_double_anywhere *)(u_now + first_lane + 16);
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_2[lane] = ((low <= (int64_t)(lane + 16)) & ((int64_t)(lane + 16) < high))
+                            u_now_2[lane] = ((low < (int64_t)(lane + 16)) & ((int64_t)(lane + 16) < high))
                                     ? u_new_2[lane] : u_now_2[lane];
                         }
                         const vector_of_double u_new_3 = *(const vector_of_double_anywhere *)(u_now + first_lane + 24);
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_3[lane] = ((low <= (int64_t)(lane + 24)) & ((int64_t)(lane + 24) < high))
+                            u_now_3[lane] = ((low < (int64_t)(lane + 24)) & ((int64_t)(lane + 24) < high))
                                     ? u_new_3[lane] : u_now_3[lane];
                         }
                         const vector_of_double u_new_4 = *(const vector_of_double_anywhere *)(u_now + first_lane + 32);
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_4[lane] = ((low <= (int64_t)(lane + 32)) & ((int64_t)(lane + 32) < high))
+                            u_now_4[lane] = ((low < (int64_t)(lane + 32)) & ((int64_t)(lane + 32) < high))
                                     ? u_new_4[lane] : u_now_4[lane];
                         }
                         const vector_of_double u_new_5 = *(const vector_of_double_anywhere *)(u_now + first_lane + 40);
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_5[lane] = ((low <= (int64_t)(lane + 40)) & ((int64_t)(lane + 40) < high))
+                            u_now_5[lane] = ((low < (int64_t)(lane + 40)) & ((int64_t)(lane + 40) < high))
                                     ? u_new_5[lane] : u_now_5[lane];
                         }
                         const vector_of_double u_new_6 = *(const vector_of_double_anywhere *)(u_now + first_lane + 48);
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_6[lane] = ((low <= (int64_t)(lane + 48)) & ((int64_t)(lane + 48) < high))
+                            u_now_6[lane] = ((low < (int64_t)(lane + 48)) & ((int64_t)(lane + 48) < high))
                                     ? u_new_6[lane] : u_now_6[lane];
                         }
                         const vector_of_double u_new_7 = *(const vector_of_double_anywhere *)(u_now + first_lane + 56);
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_7[lane] = ((low <= (int64_t)(lane + 56)) & ((int64_t)(lane + 56) < high))
+                            u_now_7[lane] = ((low < (int64_t)(lane + 56)) & ((int64_t)(lane + 56) < high))
                                     ? u_new_7[lane] : u_now_7[lane];
                         }
                     }

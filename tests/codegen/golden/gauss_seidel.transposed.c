@@ -7,6 +7,7 @@
  */
 #include "lapwing.h"
 #include "support.h"
+#define LW_LANES 64
 #define LW_BYTES 8
 #include "transposed.h"
 
@@ -363,7 +364,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             const double *const u_1_ago = u_steps + ((step - 2) & u_mask) * 104 + 16;
                             double *const u_now = u_steps + ((step - 1) & u_mask) * 104 + 16;
                             const double *const u_1_later = u_steps + (step & u_mask) * 104 + 16;
-                            const int64_t low = (int64_t)(from[sweep] - first_lane), high = (int64_t)(until[sweep]
+                            const int64_t low = (int64_t)(from[sweep] - first_lane - 1), high = (int64_t)(until[sweep]
                                     - first_lane);
                             vector_of_double u_now_0 = *(const vector_of_double_anywhere *)(u_now + first_lane);
                             vector_of_double u_now_1 = *(const vector_of_double_anywhere *)(u_now + first_lane + 8);
@@ -387,7 +388,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_0[lane] = ((low <= (int64_t)(lane)) & ((int64_t)(lane) < high)) ? u_new_0[lane]
+                                u_now_0[lane] = ((low < (int64_t)(lane)) & ((int64_t)(lane) < high)) ? u_new_0[lane]
                                         : u_now_0[lane];
                             }
                             vector_of_double u_new_1 = u_now_1;
@@ -399,7 +400,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_1[lane] = ((low <= (int64_t)(lane + 8)) & ((int64_t)(lane + 8) < high))
+                                u_now_1[lane] = ((low < (int64_t)(lane + 8)) & ((int64_t)(lane + 8) < high))
                                         ? u_new_1[lane] : u_now_1[lane];
                             }
                             vector_of_double u_new_2 = u_now_2;
@@ -411,7 +412,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_2[lane] = ((low <= (int64_t)(lane + 16)) & ((int64_t)(lane + 16) < high))
+                                u_now_2[lane] = ((low < (int64_t)(lane + 16)) & ((int64_t)(lane + 16) < high))
                                         ? u_new_2[lane] : u_now_2[lane];
                             }
                             vector_of_double u_new_3 = u_now_3;
@@ -423,7 +424,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_3[lane] = ((low <= (int64_t)(lane + 24)) & ((int64_t)(lane + 24) < high))
+                                u_now_3[lane] = ((low < (int64_t)(lane + 24)) & ((int64_t)(lane + 24) < high))
                                         ? u_new_3[lane] : u_now_3[lane];
                             }
                             *(vector_of_double_anywhere *)(u_now + first_lane) = u_now_0;
@@ -447,7 +448,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             const double *const u_1_ago = u_steps + ((step - 2) & u_mask) * 104 + 16;
                             double *const u_now = u_steps + ((step - 1) & u_mask) * 104 + 16;
                             const double *const u_1_later = u_steps + (step & u_mask) * 104 + 16;
-                            const int64_t low = (int64_t)(from[sweep] - first_lane), high = (int64_t)(until[sweep]
+                            const int64_t low = (int64_t)(from[sweep] - first_lane - 1), high = (int64_t)(until[sweep]
                                     - first_lane);
                             vector_of_double u_now_4 = *(const vector_of_double_anywhere *)(u_now + first_lane + 32);
                             vector_of_double u_now_5 = *(const vector_of_double_anywhere *)(u_now + first_lane + 40);
@@ -472,7 +473,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_4[lane] = ((low <= (int64_t)(lane + 32)) & ((int64_t)(lane + 32) < high))
+                                u_now_4[lane] = ((low < (int64_t)(lane + 32)) & ((int64_t)(lane + 32) < high))
                                         ? u_new_4[lane] : u_now_4[lane];
                             }
                             vector_of_double u_new_5 = u_now_5;
@@ -484,7 +485,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_5[lane] = ((low <= (int64_t)(lane + 40)) & ((int64_t)(lane + 40) < high))
+                                u_now_5[lane] = ((low < (int64_t)(lane + 40)) & ((int64_t)(lane + 40) < high))
                                         ? u_new_5[lane] : u_now_5[lane];
                             }
                             vector_of_double u_new_6 = u_now_6;
@@ -496,7 +497,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_6[lane] = ((low <= (int64_t)(lane + 48)) & ((int64_t)(lane + 48) < high))
+                                u_now_6[lane] = ((low < (int64_t)(lane + 48)) & ((int64_t)(lane + 48) < high))
                                         ? u_new_6[lane] : u_now_6[lane];
                             }
                             vector_of_double u_new_7 = u_now_7;
@@ -508,7 +509,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 8; ++lane) {
-                                u_now_7[lane] = ((low <= (int64_t)(lane + 56)) & ((int64_t)(lane + 56) < high))
+                                u_now_7[lane] = ((low < (int64_t)(lane + 56)) & ((int64_t)(lane + 56) < high))
                                         ? u_new_7[lane] : u_now_7[lane];
                             }
                             *(vector_of_double_anywhere *)(u_now + first_lane + 32) = u_now_4;
@@ -537,7 +538,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         const double *const u_1_ago = u_steps + ((step - 2) & u_mask) * 104 + 16;
                         double *const u_now = u_steps + ((step - 1) & u_mask) * 104 + 16;
                         const double *const u_1_later = u_steps + (step & u_mask) * 104 + 16;
-                        const int64_t low = (int64_t)(from[sweep] - first_lane), high = (int64_t)(until[sweep]
+                        const int64_t low = (int64_t)(from[sweep] - first_lane - 1), high = (int64_t)(until[sweep]
                                 - first_lane);
                         vector_of_double u_now_0 = *(const vector_of_double_anywhere *)(u_now + first_lane);
                         vector_of_double u_now_1 = *(const vector_of_double_anywhere *)(u_now + first_lane + 8);
@@ -573,7 +574,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_0[lane] = ((low <= (int64_t)(lane)) & ((int64_t)(lane) < high)) ? u_new_0[lane]
+                            u_now_0[lane] = ((low < (int64_t)(lane)) & ((int64_t)(lane) < high)) ? u_new_0[lane]
                                     : u_now_0[lane];
                         }
                         vector_of_double u_new_1 = u_now_1;
@@ -584,8 +585,8 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_1[lane] = ((low <= (int64_t)(lane + 8)) & ((int64_t)(lane + 8) < high))
-                                    ? u_new_1[lane] : u_now_1[lane];
+                            u_now_1[lane] = ((low < (int64_t)(lane + 8)) & ((int64_t)(lane + 8) < high)) ? u_new_1[lane]
+                                    : u_now_1[lane];
                         }
                         vector_of_double u_new_2 = u_now_2;
                         #pragma omp simd
@@ -595,7 +596,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_2[lane] = ((low <= (int64_t)(lane + 16)) & ((int64_t)(lane + 16) < high))
+                            u_now_2[lane] = ((low < (int64_t)(lane + 16)) & ((int64_t)(lane + 16) < high))
                                     ? u_new_2[lane] : u_now_2[lane];
                         }
                         vector_of_double u_new_3 = u_now_3;
@@ -606,7 +607,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_3[lane] = ((low <= (int64_t)(lane + 24)) & ((int64_t)(lane + 24) < high))
+                            u_now_3[lane] = ((low < (int64_t)(lane + 24)) & ((int64_t)(lane + 24) < high))
                                     ? u_new_3[lane] : u_now_3[lane];
                         }
                         vector_of_double u_new_4 = u_now_4;
@@ -617,7 +618,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_4[lane] = ((low <= (int64_t)(lane + 32)) & ((int64_t)(lane + 32) < high))
+                            u_now_4[lane] = ((low < (int64_t)(lane + 32)) & ((int64_t)(lane + 32) < high))
                                     ? u_new_4[lane] : u_now_4[lane];
                         }
                         vector_of_double u_new_5 = u_now_5;
@@ -628,7 +629,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_5[lane] = ((low <= (int64_t)(lane + 40)) & ((int64_t)(lane + 40) < high))
+                            u_now_5[lane] = ((low < (int64_t)(lane + 40)) & ((int64_t)(lane + 40) < high))
                                     ? u_new_5[lane] : u_now_5[lane];
                         }
                         vector_of_double u_new_6 = u_now_6;
@@ -639,7 +640,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_6[lane] = ((low <= (int64_t)(lane + 48)) & ((int64_t)(lane + 48) < high))
+                            u_now_6[lane] = ((low < (int64_t)(lane + 48)) & ((int64_t)(lane + 48) < high))
                                     ? u_new_6[lane] : u_now_6[lane];
                         }
                         vector_of_double u_new_7 = u_now_7;
@@ -650,7 +651,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         }
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
-                            u_now_7[lane] = ((low <= (int64_t)(lane + 56)) & ((int64_t)(lane + 56) < high))
+                            u_now_7[lane] = ((low < (int64_t)(lane + 56)) & ((int64_t)(lane + 56) < high))
                                     ? u_new_7[lane] : u_now_7[lane];
                         }
                         *(vector_of_double_anywhere *)(u_now + first_lane) = u_now_0;

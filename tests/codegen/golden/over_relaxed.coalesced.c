@@ -10,6 +10,7 @@
  */
 #include "lapwing.h"
 #include "support.h"
+#define LW_LANES 64
 #define LW_BYTES 8
 #include "transposed.h"
 

@@ -7,6 +7,7 @@
  */
 #include "lapwing.h"
 #include "support.h"
+#define LW_LANES 64
 #define LW_BYTES 4
 #include "transposed.h"
 #include "correctly_rounded.h"
@@ -199,7 +200,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         const float *const a_now = a_steps + (step & 7) * 104 + 16;
                         const float *const a_1_ago = a_steps_2 + ((step - 1) & 15) * 104 + 16;
                         float *const a_now_2 = a_steps_2 + (step & 15) * 104 + 16;
-                        const int32_t low = (int32_t)(from - first_lane), high = (int32_t)(until - first_lane);
+                        const int32_t low = (int32_t)(from - first_lane - 1), high = (int32_t)(until - first_lane);
                         vector_of_float a_now_2_0 = *(const vector_of_float_anywhere *)(a_now_2 + first_lane);
                         vector_of_float a_now_2_1 = *(const vector_of_float_anywhere *)(a_now_2 + first_lane + 16);
                         vector_of_float a_now_2_2 = *(const vector_of_float_anywhere *)(a_now_2 + first_lane + 32);
@@ -215,7 +216,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                                 a_1_ago_image_2, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
                         const vector_of_float a_1_ago_1_above_image_3 = LW_SHUFFLE(vector_of_places, a_1_ago_image_2,
                                 a_1_ago_image_3, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
-                        if (low < 16 && 0 < high) {
+                        if (low + 1 < 16 && 0 < high) {
                             vector_of_float a_new_0 = a_now_2_0;
                             const vector_of_float a_now_root_0 = lw_roots_16(*(const vector_of_float_anywhere *)(a_now
                                     + first_lane), roots_fit);
@@ -226,11 +227,11 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 16; ++lane) {
-                                a_now_2_0[lane] = ((low <= (int32_t)(lane)) & ((int32_t)(lane) < high)) ? a_new_0[lane]
+                                a_now_2_0[lane] = ((low < (int32_t)(lane)) & ((int32_t)(lane) < high)) ? a_new_0[lane]
                                         : a_now_2_0[lane];
                             }
                         }
-                        if (low < 32 && 16 < high) {
+                        if (low + 1 < 32 && 16 < high) {
                             vector_of_float a_new_1 = a_now_2_1;
                             const vector_of_float a_now_root_1 = lw_roots_16(*(const vector_of_float_anywhere *)(a_now
                                     + first_lane + 16), roots_fit);
@@ -241,11 +242,11 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 16; ++lane) {
-                                a_now_2_1[lane] = ((low <= (int32_t)(lane + 16)) & ((int32_t)(lane + 16) < high))
+                                a_now_2_1[lane] = ((low < (int32_t)(lane + 16)) & ((int32_t)(lane + 16) < high))
                                         ? a_new_1[lane] : a_now_2_1[lane];
                             }
                         }
-                        if (low < 48 && 32 < high) {
+                        if (low + 1 < 48 && 32 < high) {
                             vector_of_float a_new_2 = a_now_2_2;
                             const vector_of_float a_now_root_2 = lw_roots_16(*(const vector_of_float_anywhere *)(a_now
                                     + first_lane + 32), roots_fit);
@@ -256,11 +257,11 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 16; ++lane) {
-                                a_now_2_2[lane] = ((low <= (int32_t)(lane + 32)) & ((int32_t)(lane + 32) < high))
+                                a_now_2_2[lane] = ((low < (int32_t)(lane + 32)) & ((int32_t)(lane + 32) < high))
                                         ? a_new_2[lane] : a_now_2_2[lane];
                             }
                         }
-                        if (low < 64 && 48 < high) {
+                        if (low + 1 < 64 && 48 < high) {
                             vector_of_float a_new_3 = a_now_2_3;
                             const vector_of_float a_now_root_3 = lw_roots_16(*(const vector_of_float_anywhere *)(a_now
                                     + first_lane + 48), roots_fit);
@@ -271,7 +272,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             }
                             #pragma omp simd
                             for (int64_t lane = 0; lane < 16; ++lane) {
-                                a_now_2_3[lane] = ((low <= (int32_t)(lane + 48)) & ((int32_t)(lane + 48) < high))
+                                a_now_2_3[lane] = ((low < (int32_t)(lane + 48)) & ((int32_t)(lane + 48) < high))
                                         ? a_new_3[lane] : a_now_2_3[lane];
                             }
                         }

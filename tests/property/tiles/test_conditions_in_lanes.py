@@ -15,14 +15,13 @@ import pytest
 from comparing import check_arrays
 from hypothesis import assume
 from hypothesis import strategies as st
-from inner_forms import in_form, vectors_of
+from inner_forms import forms_with_vectors, in_form, vectors_of
 from loading import load
 from randomness import first_seed, wanted
 from searching import search
 
 import lapwing as lw
 from lapwing.api.calls.run import run
-from lapwing.tiling.inner import legal_forms
 
 SPECIAL = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 5e-324, 1e-310, 1e300])
 # Of what every iteration finds, and of what only some do.
@@ -118,7 +117,7 @@ def check(data: st.DataObject) -> None:
         bound = nest.bind(found)
     except lw.RefusedError:
         assume(False)
-    forms = [form for form in legal_forms(bound, nest.dependences) if form.transposed]
+    forms = [form for form in forms_with_vectors(width or 64, bound, nest.dependences) if form.transposed]
     assume(forms and not bound.domain.is_empty)
     with np.errstate(all="ignore"):
         count = nest.python(**expected)

@@ -15,7 +15,7 @@ import pytest
 from comparing import check_arrays
 from hypothesis import assume
 from hypothesis import strategies as st
-from inner_forms import in_form, vectors_of
+from inner_forms import forms_with_vectors, in_form, vectors_of
 from loading import load
 from randomness import first_seed, wanted
 from searching import search
@@ -202,7 +202,7 @@ def check(data: st.DataObject) -> None:
         bound = nest.bind(found)
     except lw.RefusedError:
         assume(False)
-    forms = [form for form in legal_forms(bound, nest.dependences) if form.transposed]
+    forms = [form for form in forms_with_vectors(width, bound, nest.dependences) if form.transposed]
     assume(forms and not bound.domain.is_empty)
     with vectors_of(width):
         assume(reason_against_vectors(bound, forms[0]) is None)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from comparing import check_arrays
 from hypothesis import strategies as st
-from inner_forms import in_form
+from inner_forms import forms_with_vectors, in_form
 from loading import load
 from randomness import first_seed, wanted
 from searching import search
@@ -135,7 +135,7 @@ def check(data: st.DataObject) -> None:
     except IndexError:
         raises, expected = True, arguments()
     bound = nest.bind(found)
-    form = next(form for form in legal_forms(bound, nest.dependences) if form.transposed)
+    form = next(form for form in forms_with_vectors(width, bound, nest.dependences) if form.transposed)
     plan = in_form(nest.using(tile=tile).plan(**found), bound, form)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(points, "vector_bytes", lambda: width)

@@ -16,7 +16,7 @@ import pytest
 from comparing import check_arrays
 from everyday import everyday, everyday_together
 from hypothesis import strategies as st
-from inner_forms import in_form
+from inner_forms import forms_with_vectors, in_form
 from randomness import first_seed, wanted
 from searching import search
 
@@ -135,7 +135,7 @@ def compare(
     with np.errstate(all="ignore"):
         right = nest.python(**expected)
     bound, skew = nest.bind(found), find_skew(nest.loops, nest.dependences)
-    forms = legal_forms(skewed_nest(bound, skew), skewed_dependences(nest.dependences, skew))
+    forms = forms_with_vectors(width, skewed_nest(bound, skew), skewed_dependences(nest.dependences, skew))
     form = which([form for form in forms if form.transposed])
     plan = in_form(nest.using(tile=tile).plan(**found), bound, form)
     with pytest.MonkeyPatch.context() as patched:

@@ -17,7 +17,7 @@ from comparing import check_arrays
 from everyday import everyday, everyday_together
 from hypothesis import assume
 from hypothesis import strategies as st
-from inner_forms import in_form, vectors_of
+from inner_forms import forms_with_vectors, in_form, vectors_of
 from randomness import first_seed, wanted
 from searching import search
 
@@ -436,7 +436,8 @@ def check(data: st.DataObject, name: str) -> None:
     except (ValueError, IndexError):
         raises, expected = True, arguments_of(name, shape, sweeps, seed, special)
     bound, skew = nest.bind(found), find_skew(nest.loops, nest.dependences)
-    forms = legal_forms(skewed_nest(bound, skew), skewed_dependences(nest.dependences, skew))
+    lanes = data.draw(st.sampled_from((16, 32, 64)), label="lanes")
+    forms = forms_with_vectors(lanes, skewed_nest(bound, skew), skewed_dependences(nest.dependences, skew))
     transposed = [form for form in forms if form.transposed]
     assert transposed, "the nest takes no buffers"
     assume(not bound.domain.is_empty)

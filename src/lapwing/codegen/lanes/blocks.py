@@ -17,7 +17,7 @@ from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
-from lapwing.tiling.transposed import BUFFER_LANES, MARGIN, Plane, Planes, planes_of
+from lapwing.tiling.transposed import MARGIN, Plane, Planes, planes_of
 
 # From the C text of a lane, none for the first: loops, and the coordinates of its point.
 Indices = Callable[[str], Sequence[tuple[int, str]]]
@@ -27,12 +27,12 @@ class BlockWriter(TileWriter):
     """Writes the loop over blocks of rows, of which buffers hold what the lanes need."""
 
     def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
-        planes = planes_of(bound, form.order, form.coalesced)
+        planes = planes_of(bound, form.order, form.coalesced, form.lanes, form.sweeps)
         assert planes is not None, "the form is not legal"
         # What lies in a buffer exists whatever conditions say.
         body, _ = for_lanes(bound, planes.places.__contains__)
         super().__init__(replace(bound, body=body), faces, form)
-        planes = planes_of(self.bound, form.order, form.coalesced)
+        planes = planes_of(self.bound, form.order, form.coalesced, form.lanes, form.sweeps)
         assert planes is not None
         self.buffers = self.make_buffers(planes)
         self.printer.placed = self.buffers.elements()
@@ -60,8 +60,8 @@ class BlockWriter(TileWriter):
 
     def open_block_of_rows(self, lines: Lines, c: PairNames, v: int, w: int) -> None:
         """Opens the loop over blocks of rows, and says what is known of a block before its first step."""
-        kept = f"[{self.buffers.sweeps}]" if self.joins_sweeps else ""
-        lines.add(f"int64_t {c.row_from}{kept}[{BUFFER_LANES}], {c.row_until}{kept}[{BUFFER_LANES}];")
+        kept, width = f"[{self.buffers.sweeps}]" if self.joins_sweeps else "", self.buffers.width
+        lines.add(f"int64_t {c.row_from}{kept}[{width}], {c.row_until}{kept}[{width}];")
         if self._rows_are_alike(v, w):
             above = f", {c.known_above} = 1" if self.joins_sweeps else ""
             lines.add(f"int64_t {c.known} = 0{above}; /* of the block whose rows are known */")

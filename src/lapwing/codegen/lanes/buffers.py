@@ -9,7 +9,6 @@ from lapwing.codegen.body.names import Names, PairNames
 from lapwing.codegen.body.text import Lines, mentions, plus, signed
 from lapwing.loopnest.binding import typed as t
 from lapwing.tiling.transposed import (
-    BUFFER_LANES,
     COPIED_STEPS,
     ITEMSIZES,
     MARGIN,
@@ -37,6 +36,7 @@ class Buffers:
         self.planes, self.c, self._names = planes.planes, c, names
         self.all_planes, self.places = planes, planes.places
         self.sweeps, self.delay, self.shift = planes.sweeps, planes.delay, planes.shift
+        self.lanes, self.width = planes.lanes, planes.width
         self._buffers = [self._name(k, "steps") for k in range(len(self.planes))]
 
     def _name(self, number: int, suffix: str) -> str:
@@ -44,7 +44,13 @@ class Buffers:
 
     def headers(self) -> Iterator[str]:
         """Includes of the functions that copy, one for every size of elements."""
+        yield self.said_of_lanes
         yield from map(include, self.sizes())
+
+    @property
+    def said_of_lanes(self) -> str:
+        """What those functions have to know before."""
+        return f"#define LW_LANES {self.lanes}"
 
     def sizes(self) -> list[tuple[int, int]]:
         """Those of elements, in buffers and in arrays."""
@@ -90,7 +96,7 @@ class Buffers:
         """The buffers: rows of lanes, one for every step that is kept."""
         yield "/* Of every step kept the lanes side by side: lane l is at position step - l of row block + l. */"
         for number, plane in enumerate(self.planes):
-            size = f"{self.all_planes.kept_steps(number)} * {BUFFER_LANES}"
+            size = f"{self.all_planes.kept_steps(number)} * {self.width}"
             yield f"{C_TYPES[plane.dtype]} {self._buffers[number]}[{size}] __attribute__((aligned(64)));"
             rows = [self._name(number, "rows"), *([self._name(number, "own_rows")] if plane.written else [])]
             yield f"lw_rows {', '.join(rows)};"
@@ -223,7 +229,7 @@ class Buffers:
         index = plus(step, more - plane.steps[1])
         index = f"({index})" if " " in index else index
         mask = self._name(number, "mask") if self.sweeps > 1 else self.all_planes.kept_steps(number) - 1
-        return f"{self._buffers[number]} + ({index} & {mask}) * {BUFFER_LANES} + {MARGIN}"
+        return f"{self._buffers[number]} + ({index} & {mask}) * {self.width} + {MARGIN}"
 
     def _mask(self, number: int) -> str:
         """The C text of what is taken of a step's number to find it in the buffer, of which fewer sweeps use less: that leaves

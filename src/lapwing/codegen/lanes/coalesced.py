@@ -23,7 +23,6 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.transposed import (
-    BUFFER_LANES,
     COPIED_STEPS,
     ITEMSIZES,
     MARGIN,
@@ -80,13 +79,13 @@ class CoalescedBuffers(Buffers):
             yield f"{c_type} *const {self._buffers[number]} = lw_new_steps({self.c.kept}, sizeof({c_type}));"
             if plane.dtype == "bool":
                 # Lanes between rows compute with what they find, and of a bool only 0 and 1 are values.
-                yield f"memset({self._buffers[number]}, 0, (size_t)({self.c.kept} * {BUFFER_LANES}));"
+                yield f"memset({self._buffers[number]}, 0, (size_t)({self.c.kept} * {self.width}));"
             rows = [self._name(number, "rows"), self.rows_inside(number)]
             if plane.written:
                 rows.append(self._name(number, "own_rows"))
             yield f"lw_rows {', '.join(dict.fromkeys(rows))};"
             if plane.written:
-                yield f"{c_type} {self._name(number, 'idle')}[{BUFFER_LANES}];"
+                yield f"{c_type} {self._name(number, 'idle')}[{self.width}];"
 
     def first_declarations(self) -> Iterator[str]:
         yield from super().first_declarations()
@@ -162,7 +161,7 @@ class CoalescedBuffers(Buffers):
         group = group or c.group
         behind = self._behind_steps(plane) if out else ""
         place = f"({group} - {behind}) % {c.kept}" if behind else f"{group} % {c.kept}"
-        kept = f"{self._buffers[number]} + lw_around({place}, {c.kept}) * {BUFFER_LANES} + {MARGIN}"
+        kept = f"{self._buffers[number]} + lw_around({place}, {c.kept}) * {self.width} + {MARGIN}"
         first, last = self._planes_wanted(plane)
         if out:
             first, last = "0" if self.sweeps == 1 else f"-{c.earlier}", c.planes
@@ -183,7 +182,7 @@ class CoalescedBuffers(Buffers):
         u, s = self.planes[number].distances[1]
         back = self.time((when[0] - u, when[1] - s))
         here = self.c.here if back == "0" else f"{self.c.here} {back[0]} {back[1:]}"
-        return f"{self._buffers[number]} + lw_around({here}, {self.c.kept}) * {BUFFER_LANES} + {MARGIN}"
+        return f"{self._buffers[number]} + lw_around({here}, {self.c.kept}) * {self.width} + {MARGIN}"
 
     def idle_lanes(self, keep: bool) -> Iterator[str]:
         """Keeps what is between rows, where lanes compute nonsense meanwhile, or brings it back."""

@@ -15,9 +15,10 @@ from lapwing.codegen.body.expression import C_TYPES
 from lapwing.codegen.body.names import Names, PairNames
 from lapwing.codegen.body.text import plus
 from lapwing.codegen.body.widening import WIDE
+from lapwing.codegen.lanes.buffers import Buffers
 from lapwing.codegen.lanes.vector_bodies import Move, Profile, is_row
 from lapwing.loopnest.binding import typed as t
-from lapwing.tiling.transposed import BUFFER_LANES, COPIED_STEPS, ITEMSIZES, MARGIN, TRANSPOSED_LANES
+from lapwing.tiling.transposed import COPIED_STEPS, ITEMSIZES, MARGIN
 
 PROFILE = "int8"  # of the elements of query profiles, which are widened when they are loaded
 
@@ -31,8 +32,8 @@ class When(Enum):
 
 
 class LaneRows:
-    """The rows of one loop body. size: bytes of what is computed; is_same: whether all blocks of rows go through the same
-    elements."""
+    """The rows of one loop body. size: bytes of what is computed; lanes: of a block; is_same: whether all blocks of rows go
+    through the same elements."""
 
     def __init__(
         self,
@@ -40,10 +41,11 @@ class LaneRows:
         move: Move,
         is_same: Callable[[t.Load], bool],
         size: int,
+        lanes: int,
         names: Names,
         c: PairNames,
     ) -> None:
-        self._names, self._c, self._size = names, c, size
+        self._names, self._c, self._size, self._lanes = names, c, size, lanes
         self._same = frozenset(filter(is_same, loads))
         # The direction from lane to lane, and how many lanes elements move on in a step.
         self._moves: dict[t.Load, tuple[int, int]] = {}
@@ -134,12 +136,12 @@ class LaneRows:
         _, shift = self._moves[load]
         match self._when(load):
             case When.BLOCK:
-                return -MARGIN, TRANSPOSED_LANES + MARGIN
+                return -MARGIN, self._lanes + MARGIN
             case When.GROUP:
                 moved = shift * (COPIED_STEPS - 1)
-                return min(0, moved), TRANSPOSED_LANES + max(0, moved)
+                return min(0, moved), self._lanes + max(0, moved)
         steps = self._c.length
-        return (0, f"{steps} + {TRANSPOSED_LANES}") if shift > 0 else (f"-{steps}", TRANSPOSED_LANES)
+        return (0, f"{steps} + {self._lanes}") if shift > 0 else (f"-{steps}", self._lanes)
 
     def _kept(self, load: t.Load) -> str:
         return self._names.get(("kept row", load), f"{load.array}_lanes")
@@ -163,8 +165,9 @@ class LaneProfiles:
     lanes go through. A lane has one of these rows to itself, and in the steps of a group the lanes' elements are laid side by
     side, a group ahead of when they are wanted."""
 
-    def __init__(self, profiles: Sequence[Profile], move: Move, names: Names, c: PairNames) -> None:
+    def __init__(self, profiles: Sequence[Profile], move: Move, buffers: Buffers, names: Names, c: PairNames) -> None:
         self._profiles, self._move, self._names, self._c = profiles, move, names, c
+        self._lanes, self._width = buffers.lanes, buffers.width
         self.elements = frozenset(profile.element for profile in profiles)
 
     def __iter__(self) -> Iterator[Profile]:
@@ -193,14 +196,14 @@ class LaneProfiles:
         indices = [f"{letters}[{'-' if moved[1] < 0 else ''}{c.step}]"]
         indices.insert(axis, c.first)
         yield f"/* A query profile: for every index along axis {axis} of {table} a row of its elements. */"
-        yield f"const int64_t {pitch} = {c.length} + {TRANSPOSED_LANES + 4 * COPIED_STEPS};"
+        yield f"const int64_t {pitch} = {c.length} + {self._lanes + 4 * COPIED_STEPS};"
         yield f"int8_t *const {rows} = lw_new_row({extent(table, axis)} * {pitch}, 1);"
-        yield f"int8_t {self._name(profile, 'lanes')}[{2 * COPIED_STEPS} * {BUFFER_LANES}] __attribute__((aligned(64)));"
+        yield f"int8_t {self._name(profile, 'lanes')}[{2 * COPIED_STEPS} * {self._width}] __attribute__((aligned(64)));"
         yield "{"
         yield f"    const {C_TYPES[profile.moves.dtype]} *const {letters} = &{element(profile.moves)};"
         yield f"    for (int64_t {c.first} = 0; {c.first} < {extent(table, axis)}; ++{c.first})"
-        yield f"        for (int64_t {c.step} = 0; {c.step} < {c.length} - {TRANSPOSED_LANES}; ++{c.step})"
-        there = f"{rows}[{c.first} * {pitch} + {TRANSPOSED_LANES} + {c.step}]"
+        yield f"        for (int64_t {c.step} = 0; {c.step} < {c.length} - {self._lanes}; ++{c.step})"
+        there = f"{rows}[{c.first} * {pitch} + {self._lanes} + {c.step}]"
         yield f"            {there} = (int8_t){of_table(table, indices)};"
         yield "}"
 
@@ -219,28 +222,27 @@ class LaneProfiles:
             own = self._name(profile, "of_lane")
             yield "{"
             yield f"    const {C_TYPES[profile.stays.dtype]} *const {letters} = &{element(profile.stays)};"
-            yield f"    for (int64_t {c.lane} = 0; {c.lane} < {TRANSPOSED_LANES}; ++{c.lane})"
+            yield f"    for (int64_t {c.lane} = 0; {c.lane} < {self._lanes}; ++{c.lane})"
             row = f"({c.lane} < {c.lanes} ? {letter} * {pitch} : 0)"
-            yield f"        {own}[{c.lane}] = {rows} + {TRANSPOSED_LANES} - {c.lane} + {row};"
+            yield f"        {own}[{c.lane}] = {rows} + {self._lanes} - {c.lane} + {row};"
             yield "}"
 
     def declared_of_block(self) -> Iterator[str]:
         for profile in self._profiles:
-            yield f"const int8_t *{self._name(profile, 'of_lane')}[{TRANSPOSED_LANES}];"
+            yield f"const int8_t *{self._name(profile, 'of_lane')}[{self._lanes}];"
 
     def copied(self, step: str) -> Iterator[str]:
         """The elements of the steps of a group."""
         for profile in self._profiles:
             lanes, own = self._name(profile, "lanes"), self._name(profile, "of_lane")
-            yield f"lw_profile_steps({lanes} + {self._place(step)}, {own}, {step}, {TRANSPOSED_LANES});"
+            yield f"lw_profile_steps({lanes} + {self._place(step)}, {own}, {step}, {self._lanes});"
 
     def at_step(self, profile: Profile) -> str:
         return f"{self._name(profile, 'lanes')} + {self._place(self._c.step)}"
 
-    @staticmethod
-    def _place(step: str) -> str:
+    def _place(self, step: str) -> str:
         step = f"({step})" if " " in step else step
-        return f"({step} & {2 * COPIED_STEPS - 1}) * {BUFFER_LANES}"
+        return f"({step} & {2 * COPIED_STEPS - 1}) * {self._width}"
 
 
 def _plus(text: str, end: int | str) -> str:

@@ -10,7 +10,7 @@ from lapwing.codegen.body.names import Names, PairNames
 from lapwing.codegen.body.text import plus
 from lapwing.codegen.body.widening import WIDE
 from lapwing.codegen.lanes.buffers import Buffers
-from lapwing.tiling.transposed import ITEMSIZES, KEPT_STEPS, TRANSPOSED_LANES, Distance, Offset, distance
+from lapwing.tiling.transposed import ITEMSIZES, KEPT_STEPS, Distance, Offset, distance
 
 
 class Registers:
@@ -19,7 +19,7 @@ class Registers:
     def __init__(self, buffers: Buffers, names: Names, c: PairNames, size: int, width: int, kind: str) -> None:
         """size: bytes of every value; kind: what the names of types begin with, where a module has other vectors, too."""
         self.buffers, self.c, self._names, self.width, self._kind = buffers, c, names, width, kind
-        self.count = TRANSPOSED_LANES // width
+        self.count = buffers.lanes // width
         self._written = [k for k, plane in enumerate(buffers.planes) if plane.written]
         self._size = size
 

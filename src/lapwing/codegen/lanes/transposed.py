@@ -187,9 +187,9 @@ class TransposedTileWriter(PointWriter):
         """A step at which some lanes of a sweep are at work, all of them in the vectors of those numbers."""
         lines, first = Lines(), c.starts_at
         lane = vectors.lane_type
-        lines.add(f"const {lane} {c.low} = ({lane})({starts} - {first}), {c.high} = ({lane})({stops} - {first});")
-        some = "" if vectors.takes_halves else f"{c.low} < {{1}} && {{0}} < {c.high}"
-        mask = Mask(f"({c.low} <= {{0}}) & ({{0}} < {c.high})", some)
+        lines.add(f"const {lane} {c.low} = ({lane})({starts} - {first} - 1), {c.high} = ({lane})({stops} - {first});")
+        some = "" if vectors.takes_halves else f"{c.low} + 1 < {{1}} && {{0}} < {c.high}"
+        mask = Mask(f"({c.low} < {{0}}) & ({{0}} < {c.high})", some)
         self.vector_step(lines, c, vectors, indices, dict.fromkeys(numbers, mask), numbers)
         if self._masks_ends and numbers.stop == vectors.count:
             self._more_lanes(lines, c, starts, stops, indices)

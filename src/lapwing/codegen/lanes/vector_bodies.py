@@ -21,7 +21,7 @@ from lapwing.loopnest.binding import powers
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.invariants import invariant_divisors, is_invariant, raises_alike
-from lapwing.tiling.transposed import ITEMSIZES, TRANSPOSED_LANES
+from lapwing.tiling.transposed import ITEMSIZES
 
 _MOST_VECTORS = 16  # whose operations are written out
 _OPERATORS = frozenset(
@@ -135,7 +135,7 @@ def reason_against_vectors(
 ) -> str | None:
     """Why a loop body without branches is not computed in vectors of values of ``size`` bytes; None where it is."""
     body = bound.body
-    if TRANSPOSED_LANES * size > _MOST_VECTORS * vector_bytes:
+    if buffers.lanes * size > _MOST_VECTORS * vector_bytes:
         return "vectors of the processor are too short for its elements"
     tables = frozenset(profile.element for profile in profiles)
     loads = loads_of(bound, tables)

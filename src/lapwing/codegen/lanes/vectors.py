@@ -28,7 +28,7 @@ from lapwing.codegen.lanes.lane_rows import PROFILE, LaneProfiles, LaneRows
 from lapwing.codegen.lanes.vector_bodies import Accumulator, Move, Profile, Reciprocals, loads_of
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
-from lapwing.tiling.transposed import BUFFER_LANES, ITEMSIZES, MARGIN, TRANSPOSED_LANES, Distance, Offset, distance
+from lapwing.tiling.transposed import ITEMSIZES, MARGIN, Distance, Offset, distance
 
 # Of the lanes that the last rows have more than a block so many are in vectors.
 _MORE_LANES = 8
@@ -69,9 +69,9 @@ class VectorSteps(ImageRegisters):
         same; kind: what the names of types begin with, where a module has other vectors, too."""
         super().__init__(bound, buffers, names, c, size, width, value, kind)
         self._accumulators = accumulators
-        self.profiles = LaneProfiles(profiles, move, names, c)
+        self.profiles = LaneProfiles(profiles, move, buffers, names, c)
         loads = [load for load in loads_of(bound, self.profiles.elements) if load not in buffers.places]
-        self.rows = LaneRows(loads, move, is_same, self._size, names, c)
+        self.rows = LaneRows(loads, move, is_same, self._size, buffers.lanes, names, c)
         self.reciprocals = Reciprocals(bound, names, c.lane)
         self._bare = loads_of(bound, {**self._imaged, **self._rooted})
         # Nothing but what was written goes from step to step, so that some of the vectors may be computed without the others.
@@ -87,8 +87,8 @@ class VectorSteps(ImageRegisters):
         shift = self.buffers.shift
         extra = -(-min(shift * (self.buffers.sweeps - 1), _MORE_LANES) // self.width)
         below = max(plane.lanes[1] for plane in self.buffers.planes)
-        beyond = TRANSPOSED_LANES + extra * self.width - shift + below
-        return extra if beyond <= BUFFER_LANES - MARGIN else 0
+        beyond = self.buffers.lanes + extra * self.width - shift + below
+        return extra if beyond <= self.buffers.width - MARGIN else 0
 
     # -- what the loop body sees -----------------------------------------------------------------------------------------
 
@@ -356,7 +356,7 @@ class VectorSteps(ImageRegisters):
             there = plus(self.c.starts_at, k * self.width + MARGIN)
             lines.add(f"{own} = {self._old(a, k)};")
             lines.add(f"*({self._type(C_TYPES[a.dtype], '_anywhere')} *)({a.lanes} + {there}) = {own};")
-        beyond = f"{self.c.starts_at} + {TRANSPOSED_LANES}"
+        beyond = f"{self.c.starts_at} + {self.buffers.lanes}"
         lines.open(f"for (int64_t {block} = {self.c.starts_at}; {block} < {beyond}; {block} += {self.width}) {{")
         places, narrowed = {}, []
         for number, offset in dict.fromkeys(self.buffers.places.values()):

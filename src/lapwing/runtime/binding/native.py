@@ -27,9 +27,11 @@ GO_ON, STOP, PASS_ON = 0, 1, 2  # answers to progress; a sweep is added to the l
 # Results are bit-identical to Python's only without contraction (no fused multiply-add), and NumPy's integers wrap.
 # -fopenmp-simd only lets "#pragma omp simd" be heard; no OpenMP runtime is involved. gcc 12 distributes the statements of
 # skewed loops over loops of their own although they depend on each other (tests/codegen/test_compilers.py), so that is off.
+# Nobody asks whether operations overflowed and the like, so that those of both arms of a condition may be computed: without
+# masks, as in AVX2, gcc makes no vectors of conditions otherwise.
 # Vectors that are wider than the machine's go to no function that is not inlined: no word on how they would be passed.
 TILE_FLAGS = (
-    "-std=c11", "-O3", "-march=native", "-fno-math-errno", "-ffp-contract=off", "-fwrapv", "-fopenmp-simd",
+    "-std=c11", "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv", "-fopenmp-simd",
     "-fno-tree-loop-distribution", "-Wno-psabi", "-lm",
 )  # fmt: skip
 # Of tiles with buffers of transposed elements, or roots and the like in outer loops' lanes: of the whole width of vectors.
