@@ -435,9 +435,9 @@ class Nest(PlannedNest):
         region that failed, or, where that was left to Python because a call takes longer, as Python leaves them.
         """
         origin = self._origin
-        if not kwargs and (parsed := origin._parsed) is not None and parsed[1].hold:
+        if (parsed := origin._parsed) is not None and parsed[1].hold:
             try:
-                found = origin._dispatcher.again(self, args)
+                found = origin._dispatcher.again(self, args, kwargs)
             except RefusedError:  # arrays have come to share memory
                 found = None
             if found is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import inspect
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,7 @@ class Dispatcher:
             return run(nest, nest.arguments(*args, **kwargs)).results
         if not communicator.is_alone(nest.comm) or _are_distributed(values):
             return self._on_ranks(nest, values, lambda: nest.arguments(*args, **kwargs))
-        if DistributedArray in map(type, values):
+        if is_whole := DistributedArray in map(type, values):
             values = [value.whole if type(value) is DistributedArray else value for value in values]
         key = self._key(nest, values)
         try:
@@ -90,14 +90,20 @@ class Dispatcher:
                 self._remembered.keep(key, known)
             return results
         results = known.run(values, scalars)
-        if not kwargs and len(args) == len(self._parameters) and DistributedArray not in map(type, args):
+        if self._in_any_form and not is_whole:
             self._again = _Again(nest, known, self._kinds, self._outside, values)
         return results
 
-    def again(self, nest: PlannedNest, args: tuple[Any, ...]) -> dict[str, Any] | None:
-        """The same for arguments by position where the call is like the last one, which is soon seen; None where it is not."""
+    def again(self, nest: PlannedNest, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+        """The same where the call is like the last one, which is soon seen; None where it is not."""
         again = self._again
-        return None if again is None else again(nest, args)
+        if again is None:
+            return None
+        if kwargs or len(args) != len(self._parameters):
+            if not self._fits(len(args), kwargs):
+                return None
+            args = (*args, *self._rest(len(args), kwargs))
+        return again(nest, args)
 
     def _bound(self, nest: PlannedNest, key: Any, values: Values) -> _BoundCall:
         """Raises RefusedError, at once where a call like an earlier one is kept from being cut into tiles."""
@@ -130,7 +136,7 @@ class Dispatcher:
         values = list(args)
         if kwargs or len(args) != len(self._parameters) or not self._in_any_form:
             if self._fits(len(args), kwargs):
-                values += map(kwargs.get, self._parameters[len(args) :], self._defaults[len(args) :])
+                values += self._rest(len(args), kwargs)
             else:
                 values = list(nest.arguments(*args, **kwargs).values())
         if self._outside.names:
@@ -143,6 +149,10 @@ class Dispatcher:
             return False
         required, possible = self._by_name[count]
         return required <= kwargs.keys() <= possible
+
+    def _rest(self, count: int, kwargs: dict[str, Any]) -> Iterator[Any]:
+        """The values of the parameters after the first ``count``."""
+        return map(kwargs.get, self._parameters[count:], self._defaults[count:])
 
     def _key(self, nest: PlannedNest, values: Values) -> Any:
         """Equal for calls that are alike; None for one that is like no other."""

@@ -10,7 +10,7 @@ from lapwing.codegen.body.names import Names, PairNames
 from lapwing.codegen.body.text import plus
 from lapwing.codegen.body.widening import WIDE
 from lapwing.codegen.lanes.buffers import Buffers
-from lapwing.tiling.transposed import ITEMSIZES, KEPT_STEPS, Distance, Offset, distance
+from lapwing.tiling.transposed import ITEMSIZES, Distance, Offset, distance
 
 
 class Registers:
@@ -45,14 +45,6 @@ class Registers:
 
     def _now(self, number: int) -> str:
         return self.buffers.at(number, (0, 0))
-
-    def _ago(self, number: int) -> list[int]:
-        """How many steps ago that was what is wanted of a plane's vectors."""
-        return sorted(-when[1] for when in self.buffers.times(number) if self._is_held(number, when))
-
-    def _kept(self, number: int) -> range:
-        """So many steps ago vectors were written that are kept."""
-        return range(1, 1 + min(KEPT_STEPS, max(self._ago(number), default=0)))
 
     # -- types -----------------------------------------------------------------------------------------------------------
 
@@ -105,10 +97,12 @@ class Registers:
         c_type = self._c_type(self.buffers.planes[number].dtype)
         return f"({'const ' if const else ''}{c_type} *)&{self._variable(vectors, k)}"
 
-    def _loaded(self, number: int, name: str, pointer: str, vectors: range, const: str = "") -> Iterator[str]:
+    def _loaded(
+        self, number: int, name: str, pointer: str, vectors: range, const: str = "", across: int = 0
+    ) -> Iterator[str]:
         dtype = self.buffers.planes[number].dtype
         for k in vectors:
-            yield f"{const}{self._vector(dtype)} {self._variable(name, k)} = {self._load(dtype, pointer, k)};"
+            yield f"{const}{self._vector(dtype)} {self._variable(name, k)} = {self._load(dtype, pointer, k, across)};"
 
     def _load(self, dtype: str, pointer: str, k: int, across: int = 0) -> str:
         return self._loaded_from(dtype, f"{pointer} + {plus(self.c.starts_at, k * self.width + across)}")

@@ -28,7 +28,7 @@ from lapwing.codegen.lanes.lane_rows import PROFILE, LaneProfiles, LaneRows
 from lapwing.codegen.lanes.vector_bodies import Accumulator, Move, Profile, Reciprocals, loads_of
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
-from lapwing.tiling.transposed import ITEMSIZES, MARGIN, Distance, Offset, distance
+from lapwing.tiling.transposed import ITEMSIZES, KEPT_STEPS, MARGIN, Distance, Offset, distance
 
 # Of the lanes that the last rows have more than a block so many are in vectors.
 _MORE_LANES = 8
@@ -201,6 +201,9 @@ class VectorSteps(ImageRegisters):
             for ago in self._kept(number):
                 here = self.buffers.lane_0_at(number, (0, -ago))
                 yield from self._loaded(number, self.buffers.at(number, (0, -ago)), here, vectors)
+        for number, offset in self._kept_shifts:
+            (shifted, _), here = self._source(number, offset), self.buffers.lane_0_at(number, distance(offset))
+            yield from self._loaded(number, shifted, here, vectors, across=offset[0])
         for image in self._images:
             for ago in self._imaged_steps(image):
                 yield from self._computed(image, ago, some=True, declares=True)
@@ -250,12 +253,12 @@ class VectorSteps(ImageRegisters):
         for number in self._written:
             now = self._now(number)
             yield from self._loaded(number, now, now, vectors)
-            for ago in self._ago(number):
+            for ago in self._wanted(number):
                 then = self.buffers.at(number, (0, -ago))
                 if ago not in self._kept(number):
                     yield from self._loaded(number, then, then, vectors, "const ")
                 yield from self._edge(number, (0, -ago), vectors.start)
-        for number, offset in self._shifts:
+        for number, offset in self._new_shifts:
             yield from self._shifted(number, offset, vectors)
         for image, offset in dict.fromkeys(self._imaged.values()):
             if offset[0]:
@@ -296,6 +299,10 @@ class VectorSteps(ImageRegisters):
     def _end(self, some: bool, vectors: range) -> Iterator[str]:
         """At the end of a step: everything into the buffers, and each step kept is one further back. some: whether some of the
         vectors may be beyond all lanes of the block."""
+        for number, offset in self._kept_shifts:
+            older, newer = (self._source(number, place)[0] for place in (offset, _a_step_later(offset)))
+            for k in vectors:
+                yield f"{self._variable(older, k)} = {self._variable(newer, k)};"
         for number in self._written:
             now, dtype = self._now(number), self.buffers.planes[number].dtype
             for k in vectors:
@@ -413,6 +420,28 @@ class VectorSteps(ImageRegisters):
         places = dict.fromkeys(self.buffers.places[load] for load in self._bare if load in self.buffers.places)
         return [(n, o) for n, o in places if o[0] and self._is_held(n, distance(o))]
 
+    @cached_property
+    def _kept_shifts(self) -> list[tuple[int, Offset]]:
+        """Those that the step before has shifted already, the earliest first."""
+        imaged = {image.number for image in self._images}
+        kept = [(n, o) for n, o in self._shifts if (n, _a_step_later(o)) in self._shifts and n not in imaged]
+        return sorted(kept, key=lambda place: distance(place[1]))
+
+    @property
+    def _new_shifts(self) -> list[tuple[int, Offset]]:
+        return [place for place in self._shifts if place not in self._kept_shifts]
+
+    def _wanted(self, number: int) -> list[int]:
+        """How many steps ago that was what is wanted of a plane's vectors, but for what has been shifted since."""
+        shifted = [place for place in self._kept_shifts if place[0] == number]
+        places = dict.fromkeys(place for place in self.buffers.places.values() if place[0] == number)
+        used = {-distance(o)[1] for n, o in places if self._is_held(n, distance(o)) and (n, o) not in shifted}
+        return sorted(used)
+
+    def _kept(self, number: int) -> range:
+        """So many steps ago vectors were written that are kept."""
+        return range(1, 1 + min(KEPT_STEPS, max(self._wanted(number), default=0)))
+
     def _shifted(self, number: int, offset: Offset, vectors: range) -> Iterator[str]:
         """What lanes further up wrote: the last elements of one vector, and the first ones of the next."""
         then = self.buffers.at(number, distance(offset))
@@ -425,7 +454,7 @@ class VectorSteps(ImageRegisters):
 
     def _edge(self, number: int, when: Distance, first: int) -> Iterator[str]:
         """The lanes above those of the vector ``first``, at the end of a vector."""
-        across = [-offset[0] for n, offset in self._shifts if n == number and distance(offset) == when]
+        across = [-offset[0] for n, offset in self._new_shifts if n == number and distance(offset) == when]
         if not across:
             return
         then = self.buffers.at(number, when)
@@ -435,3 +464,8 @@ class VectorSteps(ImageRegisters):
             then = f"((const {self._memory_c_type(dtype)} *){then})"
         for lane in range(1, max(across) + 1):
             yield f"{edge}[{self.width - lane}] = {then}[{plus(self.c.starts_at, first * self.width - lane)}];"
+
+
+def _a_step_later(offset: Offset) -> Offset:
+    """Of the same lane."""
+    return offset[0], offset[1] + 1, offset[2]
