@@ -420,7 +420,7 @@ class Nest(PlannedNest):
 
     def like(self, other: Nest) -> Nest:
         """The same nest with another's choices."""
-        return self.using(**other.choices)
+        return self if self.is_chosen_as(other) else self.using(**other.choices)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the nest; arrays are updated in place, reductions returned as the function returns them.

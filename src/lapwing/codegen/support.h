@@ -46,6 +46,15 @@ extern float lw_powf(float, float) __asm__("powf") __attribute__((const));
 extern float lw_hypotf(float, float) __asm__("hypotf") __attribute__((const));
 extern float lw_fmodf(float, float) __asm__("fmodf") __attribute__((const));
 
+/* The index from `first` on at which an element of a row begins a vector; `first` itself, where there are few up to
+ * `last`. row: where the element at index 0 would be. */
+#define lw_vector_from(row, first, last) lw_first_of_vector((uintptr_t)(row), sizeof *(row), first, last)
+LW_INLINE int64_t lw_first_of_vector(uintptr_t row, int64_t size, int64_t first, int64_t last) {
+    const int64_t least = 512; /* bytes, of which fewer iterations than are done one by one are not worth it */
+    const uintptr_t here = row + (uintptr_t)(first * size);
+    return (last - first) * size < least ? first : first + (int64_t)(-here % __BIGGEST_ALIGNMENT__) / size;
+}
+
 /* Python's min(a, b) and max(a, b): the first of equals, and a where the comparison is with a NaN. */
 #define LW_EXTREMA(suffix, type)                                                                                       \
     LW_INLINE type lw_min_##suffix(type a, type b) { return b < a ? b : a; }                                           \

@@ -11,11 +11,24 @@ _AVX_512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl"}
 @functools.cache
 def vector_bytes() -> int:
     """How many bytes the widest ones hold: 64, 32 or 16."""
+    flags = set(_processor().get("flags", "").split())
+    if flags >= _AVX_512:
+        return 64
+    return 32 if "avx2" in flags else 16
+
+
+@functools.cache
+def waits_for_lines() -> bool:
+    """Whether loops over neighbouring elements wait for loads and stores that cross lines of the cache: on AMD's Zen up to the
+    third."""
+    return _processor().get("vendor_id") == "AuthenticAMD" and vector_bytes() == 32
+
+
+def _processor() -> dict[str, str]:
+    """What the system says of the first processor, by field."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return 16
-    flags = next((line.partition(":")[2] for line in text.splitlines() if line.startswith("flags")), "").split()
-    if set(flags) >= _AVX_512:
-        return 64
-    return 32 if "avx2" in flags else 16
+        return {}
+    fields = (line.partition(":") for line in text.split("\n\n")[0].splitlines())
+    return {name.strip(): value.strip() for name, _, value in fields}

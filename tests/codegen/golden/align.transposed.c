@@ -137,21 +137,20 @@ static void compute_wide(lw_tile *tile, const lw_box *box) {
                         + first_lane + 32);
                 vector_of_int32 h_1_ago_3 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 1) & 15) * 104 + 16
                         + first_lane + 48);
-                vector_of_int32 h_2_ago_0 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 2) & 15) * 104 + 16
-                        + first_lane);
-                vector_of_int32 h_2_ago_1 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 2) & 15) * 104 + 16
-                        + first_lane + 16);
-                vector_of_int32 h_2_ago_2 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 2) & 15) * 104 + 16
-                        + first_lane + 32);
-                vector_of_int32 h_2_ago_3 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 2) & 15) * 104 + 16
-                        + first_lane + 48);
+                vector_of_int32 h_2_ago_1_above_0 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 2) & 15)
+                        * 104 + 16 + first_lane - 1);
+                vector_of_int32 h_2_ago_1_above_1 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 2) & 15)
+                        * 104 + 16 + first_lane + 15);
+                vector_of_int32 h_2_ago_1_above_2 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 2) & 15)
+                        * 104 + 16 + first_lane + 31);
+                vector_of_int32 h_2_ago_1_above_3 = *(const vector_of_int32_anywhere *)(h_steps + ((step - 2) & 15)
+                        * 104 + 16 + first_lane + 47);
                 vector_of_int32 best_lanes_0 = *(const vector_of_int32_anywhere *)(best_lanes + first_lane + 16);
                 vector_of_int32 best_lanes_1 = *(const vector_of_int32_anywhere *)(best_lanes + first_lane + 32);
                 vector_of_int32 best_lanes_2 = *(const vector_of_int32_anywhere *)(best_lanes + first_lane + 48);
                 vector_of_int32 best_lanes_3 = *(const vector_of_int32_anywhere *)(best_lanes + first_lane + 64);
                 if (full) {
                     for (; step < end; ++step) {
-                        const int32_t *const h_2_ago = h_steps + ((step - 2) & 15) * 104 + 16;
                         const int32_t *const h_1_ago = h_steps + ((step - 1) & 15) * 104 + 16;
                         int32_t *const h_now = h_steps + (step & 15) * 104 + 16;
                         vector_of_int32 h_now_0 = *(const vector_of_int32_anywhere *)(h_now + first_lane);
@@ -160,16 +159,6 @@ static void compute_wide(lw_tile *tile, const lw_box *box) {
                         vector_of_int32 h_now_3 = *(const vector_of_int32_anywhere *)(h_now + first_lane + 48);
                         vector_of_int32 h_1_ago_above = {0};
                         h_1_ago_above[15] = h_1_ago[first_lane - 1];
-                        vector_of_int32 h_2_ago_above = {0};
-                        h_2_ago_above[15] = h_2_ago[first_lane - 1];
-                        const vector_of_int32 h_2_ago_1_above_0 = LW_SHUFFLE(vector_of_places, h_2_ago_above, h_2_ago_0,
-                                15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
-                        const vector_of_int32 h_2_ago_1_above_1 = LW_SHUFFLE(vector_of_places, h_2_ago_0, h_2_ago_1, 15,
-                                16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
-                        const vector_of_int32 h_2_ago_1_above_2 = LW_SHUFFLE(vector_of_places, h_2_ago_1, h_2_ago_2, 15,
-                                16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
-                        const vector_of_int32 h_2_ago_1_above_3 = LW_SHUFFLE(vector_of_places, h_2_ago_2, h_2_ago_3, 15,
-                                16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
                         const vector_of_int32 h_1_ago_1_above_0 = LW_SHUFFLE(vector_of_places, h_1_ago_above, h_1_ago_0,
                                 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
                         const vector_of_int32 h_1_ago_1_above_1 = LW_SHUFFLE(vector_of_places, h_1_ago_0, h_1_ago_1, 15,
@@ -208,14 +197,14 @@ static void compute_wide(lw_tile *tile, const lw_box *box) {
                                     (int32_t *)&h_now_3, a_here + 48, b_here + 48, lane, match, mismatch, gap_2,
                                     (int32_t *)&best_lanes_3 + lane);
                         }
+                        h_2_ago_1_above_0 = h_1_ago_1_above_0;
+                        h_2_ago_1_above_1 = h_1_ago_1_above_1;
+                        h_2_ago_1_above_2 = h_1_ago_1_above_2;
+                        h_2_ago_1_above_3 = h_1_ago_1_above_3;
                         *(vector_of_int32_anywhere *)(h_now + first_lane) = h_now_0;
                         *(vector_of_int32_anywhere *)(h_now + first_lane + 16) = h_now_1;
                         *(vector_of_int32_anywhere *)(h_now + first_lane + 32) = h_now_2;
                         *(vector_of_int32_anywhere *)(h_now + first_lane + 48) = h_now_3;
-                        h_2_ago_0 = h_1_ago_0;
-                        h_2_ago_1 = h_1_ago_1;
-                        h_2_ago_2 = h_1_ago_2;
-                        h_2_ago_3 = h_1_ago_3;
                         h_1_ago_0 = h_now_0;
                         h_1_ago_1 = h_now_1;
                         h_1_ago_2 = h_now_2;
@@ -227,7 +216,6 @@ static void compute_wide(lw_tile *tile, const lw_box *box) {
                 for (; step < end; ++step) {
                     while (until < beyond && row_from[until + 16] + until <= step) ++until;
                     while (from < until && row_until[from + 16] + from <= step) ++from;
-                    const int32_t *const h_2_ago = h_steps + ((step - 2) & 15) * 104 + 16;
                     const int32_t *const h_1_ago = h_steps + ((step - 1) & 15) * 104 + 16;
                     int32_t *const h_now = h_steps + (step & 15) * 104 + 16;
                     const int32_t low = (int32_t)(from - first_lane - 1), high = (int32_t)(until - first_lane);
@@ -237,16 +225,6 @@ static void compute_wide(lw_tile *tile, const lw_box *box) {
                     vector_of_int32 h_now_3 = *(const vector_of_int32_anywhere *)(h_now + first_lane + 48);
                     vector_of_int32 h_1_ago_above = {0};
                     h_1_ago_above[15] = h_1_ago[first_lane - 1];
-                    vector_of_int32 h_2_ago_above = {0};
-                    h_2_ago_above[15] = h_2_ago[first_lane - 1];
-                    const vector_of_int32 h_2_ago_1_above_0 = LW_SHUFFLE(vector_of_places, h_2_ago_above, h_2_ago_0, 15,
-                            16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
-                    const vector_of_int32 h_2_ago_1_above_1 = LW_SHUFFLE(vector_of_places, h_2_ago_0, h_2_ago_1, 15, 16,
-                            17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
-                    const vector_of_int32 h_2_ago_1_above_2 = LW_SHUFFLE(vector_of_places, h_2_ago_1, h_2_ago_2, 15, 16,
-                            17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
-                    const vector_of_int32 h_2_ago_1_above_3 = LW_SHUFFLE(vector_of_places, h_2_ago_2, h_2_ago_3, 15, 16,
-                            17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
                     const vector_of_int32 h_1_ago_1_above_0 = LW_SHUFFLE(vector_of_places, h_1_ago_above, h_1_ago_0, 15,
                             16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
                     const vector_of_int32 h_1_ago_1_above_1 = LW_SHUFFLE(vector_of_places, h_1_ago_0, h_1_ago_1, 15, 16,
@@ -329,14 +307,14 @@ static void compute_wide(lw_tile *tile, const lw_box *box) {
                                     ? best_lanes_new_3[lane] : best_lanes_3[lane];
                         }
                     }
+                    h_2_ago_1_above_0 = h_1_ago_1_above_0;
+                    h_2_ago_1_above_1 = h_1_ago_1_above_1;
+                    h_2_ago_1_above_2 = h_1_ago_1_above_2;
+                    h_2_ago_1_above_3 = h_1_ago_1_above_3;
                     *(vector_of_int32_anywhere *)(h_now + first_lane) = h_now_0;
                     *(vector_of_int32_anywhere *)(h_now + first_lane + 16) = h_now_1;
                     *(vector_of_int32_anywhere *)(h_now + first_lane + 32) = h_now_2;
                     *(vector_of_int32_anywhere *)(h_now + first_lane + 48) = h_now_3;
-                    h_2_ago_0 = h_1_ago_0;
-                    h_2_ago_1 = h_1_ago_1;
-                    h_2_ago_2 = h_1_ago_2;
-                    h_2_ago_3 = h_1_ago_3;
                     h_1_ago_0 = h_now_0;
                     h_1_ago_1 = h_now_1;
                     h_1_ago_2 = h_now_2;
@@ -486,17 +464,16 @@ static void compute_narrow(lw_tile *tile, const lw_box *box) {
                         & 15) * 104 + 16 + first_lane);
                 narrow_vector_of_int16 h_1_ago_1 = *(const narrow_vector_of_int16_anywhere *)(h_steps + ((step - 1)
                         & 15) * 104 + 16 + first_lane + 32);
-                narrow_vector_of_int16 h_2_ago_0 = *(const narrow_vector_of_int16_anywhere *)(h_steps + ((step - 2)
-                        & 15) * 104 + 16 + first_lane);
-                narrow_vector_of_int16 h_2_ago_1 = *(const narrow_vector_of_int16_anywhere *)(h_steps + ((step - 2)
-                        & 15) * 104 + 16 + first_lane + 32);
+                narrow_vector_of_int16 h_2_ago_1_above_0 = *(const narrow_vector_of_int16_anywhere *)(h_steps + ((step
+                        - 2) & 15) * 104 + 16 + first_lane - 1);
+                narrow_vector_of_int16 h_2_ago_1_above_1 = *(const narrow_vector_of_int16_anywhere *)(h_steps + ((step
+                        - 2) & 15) * 104 + 16 + first_lane + 31);
                 narrow_vector_of_int16 best_lanes_0 = *(const narrow_vector_of_int16_anywhere *)(best_lanes + first_lane
                         + 16);
                 narrow_vector_of_int16 best_lanes_1 = *(const narrow_vector_of_int16_anywhere *)(best_lanes + first_lane
                         + 48);
                 if (full) {
                     for (; step < end; ++step) {
-                        const int16_t *const h_2_ago = h_steps + ((step - 2) & 15) * 104 + 16;
                         const int16_t *const h_1_ago = h_steps + ((step - 1) & 15) * 104 + 16;
                         int16_t *const h_now = h_steps + (step & 15) * 104 + 16;
                         narrow_vector_of_int16 h_now_0 = *(const narrow_vector_of_int16_anywhere *)(h_now + first_lane);
@@ -504,14 +481,6 @@ static void compute_narrow(lw_tile *tile, const lw_box *box) {
                                 + 32);
                         narrow_vector_of_int16 h_1_ago_above = {0};
                         h_1_ago_above[31] = h_1_ago[first_lane - 1];
-                        narrow_vector_of_int16 h_2_ago_above = {0};
-                        h_2_ago_above[31] = h_2_ago[first_lane - 1];
-                        const narrow_vector_of_int16 h_2_ago_1_above_0 = LW_SHUFFLE(narrow_vector_of_places,
-                                h_2_ago_above, h_2_ago_0, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45,
-                                46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62);
-                        const narrow_vector_of_int16 h_2_ago_1_above_1 = LW_SHUFFLE(narrow_vector_of_places, h_2_ago_0,
-                                h_2_ago_1, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49,
-                                50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62);
                         const narrow_vector_of_int16 h_1_ago_1_above_0 = LW_SHUFFLE(narrow_vector_of_places,
                                 h_1_ago_above, h_1_ago_0, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45,
                                 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62);
@@ -534,10 +503,10 @@ static void compute_narrow(lw_tile *tile, const lw_box *box) {
                                     (int16_t *)&h_now_1, a_here + 32, b_here + 32, lane, match, mismatch, gap_2,
                                     (int16_t *)&best_lanes_1 + lane);
                         }
+                        h_2_ago_1_above_0 = h_1_ago_1_above_0;
+                        h_2_ago_1_above_1 = h_1_ago_1_above_1;
                         *(narrow_vector_of_int16_anywhere *)(h_now + first_lane) = h_now_0;
                         *(narrow_vector_of_int16_anywhere *)(h_now + first_lane + 32) = h_now_1;
-                        h_2_ago_0 = h_1_ago_0;
-                        h_2_ago_1 = h_1_ago_1;
                         h_1_ago_0 = h_now_0;
                         h_1_ago_1 = h_now_1;
                         __asm__ volatile("" ::: "memory");
@@ -547,7 +516,6 @@ static void compute_narrow(lw_tile *tile, const lw_box *box) {
                 for (; step < end; ++step) {
                     while (until < beyond && row_from[until + 16] + until <= step) ++until;
                     while (from < until && row_until[from + 16] + from <= step) ++from;
-                    const int16_t *const h_2_ago = h_steps + ((step - 2) & 15) * 104 + 16;
                     const int16_t *const h_1_ago = h_steps + ((step - 1) & 15) * 104 + 16;
                     int16_t *const h_now = h_steps + (step & 15) * 104 + 16;
                     const int16_t low = (int16_t)(from - first_lane - 1), high = (int16_t)(until - first_lane);
@@ -556,14 +524,6 @@ static void compute_narrow(lw_tile *tile, const lw_box *box) {
                             + 32);
                     narrow_vector_of_int16 h_1_ago_above = {0};
                     h_1_ago_above[31] = h_1_ago[first_lane - 1];
-                    narrow_vector_of_int16 h_2_ago_above = {0};
-                    h_2_ago_above[31] = h_2_ago[first_lane - 1];
-                    const narrow_vector_of_int16 h_2_ago_1_above_0 = LW_SHUFFLE(narrow_vector_of_places, h_2_ago_above,
-                            h_2_ago_0, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50,
-                            51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62);
-                    const narrow_vector_of_int16 h_2_ago_1_above_1 = LW_SHUFFLE(narrow_vector_of_places, h_2_ago_0,
-                            h_2_ago_1, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50,
-                            51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62);
                     const narrow_vector_of_int16 h_1_ago_1_above_0 = LW_SHUFFLE(narrow_vector_of_places, h_1_ago_above,
                             h_1_ago_0, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50,
                             51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62);
@@ -608,10 +568,10 @@ static void compute_narrow(lw_tile *tile, const lw_box *box) {
                                     ? best_lanes_new_1[lane] : best_lanes_1[lane];
                         }
                     }
+                    h_2_ago_1_above_0 = h_1_ago_1_above_0;
+                    h_2_ago_1_above_1 = h_1_ago_1_above_1;
                     *(narrow_vector_of_int16_anywhere *)(h_now + first_lane) = h_now_0;
                     *(narrow_vector_of_int16_anywhere *)(h_now + first_lane + 32) = h_now_1;
-                    h_2_ago_0 = h_1_ago_0;
-                    h_2_ago_1 = h_1_ago_1;
                     h_1_ago_0 = h_now_0;
                     h_1_ago_1 = h_now_1;
                     __asm__ volatile("" ::: "memory");

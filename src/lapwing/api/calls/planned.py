@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from lapwing.loopnest.binding.function import NestFunction
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 
 _CHOICES = ("engine", "tile", "grid", "tuning", "comm", "memory", "pass_sweeps", "ring", "resume")
+_chosen = attrgetter(*_CHOICES)
 
 
 class PlannedNest(NestFunction):
@@ -39,7 +41,11 @@ class PlannedNest(NestFunction):
     @property
     def choices(self) -> dict[str, Any]:
         """What was chosen by hand, by name."""
-        return {name: getattr(self, name) for name in _CHOICES}
+        return dict(zip(_CHOICES, _chosen(self), strict=True))
+
+    def is_chosen_as(self, other: PlannedNest) -> bool:
+        """Whether the same was chosen by hand."""
+        return bool(_chosen(self) == _chosen(other))
 
     def _forget(self) -> None:
         super()._forget()

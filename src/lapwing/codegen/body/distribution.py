@@ -241,17 +241,17 @@ class _Distribution:
         are computed from indices alone again in every loop, where compilers see how they change."""
         count = max((call.turn for call in self.calls), default=0) + 1
         loops: list[tuple[list[t.TypedStatement], list[_Call]]] = [([], []) for _ in range(count)]
-        awaited = self._awaited(statements)
+        awaited, again = self._awaited(statements), _of_indices(statements)
         for statement in statements:
             turns: Iterable[int] = (count - 1,)
             if isinstance(statement, t.TypedLocal) and statement.local in awaited:
-                turns = range(count) if _is_of_indices(statement.value) else (self._turns[statement.local],)
+                turns = range(count) if statement.local in again else (self._turns[statement.local],)
                 if statement.local in self._raising:
                     turns = dict.fromkeys((*turns, count - 1))
             for turn in turns:
                 loops[turn][0].append(statement)
         for value, (local, turn) in self._arguments.items():
-            for each in range(count) if _is_of_indices(value) else (turn,):
+            for each in range(count) if _is_of_indices(value, again) else (turn,):
                 loops[each][0].append(t.TypedLocal(0, "", local, value))
         for call in self.calls:
             loops[call.turn - 1][1].append(call)
@@ -420,9 +420,9 @@ def _known(
 
 def _wanted(statements: Sequence[t.TypedStatement], calls: Sequence[_Call]) -> list[t.TypedStatement]:
     """Without locals of indices that this loop does not need."""
-    read, kept = set(_operands(calls)), []
+    read, kept, again = set(_operands(calls)), [], _of_indices(statements)
     for statement in reversed(statements):
-        if not isinstance(statement, t.TypedLocal) or statement.local in read or not _is_of_indices(statement.value):
+        if not isinstance(statement, t.TypedLocal) or statement.local in read or statement.local not in again:
             read |= set(_read((statement,)))
             kept.append(statement)
     return kept[::-1]
@@ -454,9 +454,18 @@ def _locals(node: t.Typed) -> Iterator[t.Local]:
     return (part for part in t.walk(node) if isinstance(part, t.Local))
 
 
-def _is_of_indices(node: t.Typed) -> bool:
-    """Whether an expression is over indices and arguments alone."""
-    return not any(isinstance(part, t.Load | t.Local) for part in t.walk(node))
+def _of_indices(statements: Sequence[t.TypedStatement]) -> set[t.Local]:
+    """The locals that are computed from indices alone."""
+    found = set[t.Local]()
+    for statement in statements:
+        if isinstance(statement, t.TypedLocal) and _is_of_indices(statement.value, found):
+            found.add(statement.local)
+    return found
+
+
+def _is_of_indices(node: t.Typed, known: Collection[t.Local]) -> bool:
+    """Whether an expression is over indices, arguments and known locals alone."""
+    return not any(isinstance(part, t.Load | t.Local) and part not in known for part in t.walk(node))
 
 
 def _evaluated(node: t.Typed) -> Iterator[tuple[t.Typed, bool]]:

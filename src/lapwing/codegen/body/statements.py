@@ -265,6 +265,9 @@ class StatementWriter:
                         f"({each} > 0 && {x} < {end}) || ({each} < 0 && {x} > {end})",
                         f"{x} = lw_next({x}, {each}, {end})",
                     )
+                if statement.independent and step == t.Literal("int64", 1):
+                    yield from self._independent_loop(body, index.name, (first, end), place)
+                    return
                 yield from (INDEPENDENT,) if statement.independent else ()
                 yield from (f"#pragma GCC unroll {times}",) if (times := copies(statement)) else ()
                 yield f"for (int64_t {x} = {first}; {goes_on}; {moves}) {{"
@@ -287,6 +290,24 @@ class StatementWriter:
     def in_lanes(self, loop: t.TypedFor, place: tuple[int, ...]) -> Sequence[str]:
         """An inner loop of which many iterations are done together; none where it is as it stands."""
         return ()
+
+    def _independent_loop(
+        self, body: Sequence[t.TypedStatement], index: str, bounds: tuple[str, str], place: _Place
+    ) -> Iterator[str]:
+        """A loop that counts up by ones and whose iterations are independent."""
+        x, names = self.index(index), (self.names.get((part, *place), part) for part in ("from", "until"))
+        opening, (first, last) = self.peeled(body, index, next(names), next(names), bounds)
+        lines = [INDEPENDENT, f"for (int64_t {x} = {first}; {x} < {last}; ++{x}) {{"]
+        lines += [*self._inner_block(body, place), "}"]
+        yield from (opening, *indented(lines), "}") if opening else lines
+        yield IN_ORDER
+
+    def peeled(
+        self, body: Sequence[t.TypedStatement], index: str, begin: str, end: str, bounds: tuple[str, str]
+    ) -> tuple[str, tuple[str, str]]:
+        """The opening of a loop around an independent one that is done in two parts, and the bounds of these; none, and its own,
+        where it is done as it stands. begin, end: names for them."""
+        return "", bounds
 
     def _in_versions(self, loop: t.TypedFor, place: _Place) -> Sequence[str]:
         """An inner loop with and without checks of indices; none where it has no such indices, or is one of the two."""
@@ -409,9 +430,7 @@ class StatementWriter:
             if parts := self._parts_of_inner(loop, body, place):
                 yield from self._strip_loop(x, (first, last), parts, place, True)
             else:
-                yield from (INDEPENDENT, f"for (int64_t {x} = {first}; {x} < {last}; ++{x}) {{")
-                yield from self._inner_block(body, place)
-                yield from ("}", IN_ORDER)
+                yield from self._independent_loop(body, loop.index.name, (first, last), place)
         yield f"for (int64_t {x} = {last}; {x} < {end}; ++{x}) {{"
         yield from self._inner_block(loop.body, place)
         yield "}"

@@ -29,6 +29,7 @@ from lapwing.codegen.body.statements import IGNORED, IGNORED_TRAP, IN_ORDER, IND
 from lapwing.codegen.body.text import Lines, indented, mentions, wrapped
 from lapwing.codegen.body.widening import in_rows
 from lapwing.codegen.body.wrapping import Wrapping, middle, wrapping
+from lapwing.codegen.inner_loops.alignment import in_two, row_stored_to
 from lapwing.codegen.inner_loops.index_sets import Bounds, Interior, interior
 from lapwing.codegen.inner_loops.scans import with_scans
 from lapwing.codegen.inner_loops.several import several_loops
@@ -38,6 +39,7 @@ from lapwing.codegen.rows.inspector import InspectorWriter
 from lapwing.codegen.rows.outer_loops import OuterLoopWriter
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.machine.vectors import waits_for_lines
 from lapwing.tiling.chains import shortened
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
@@ -85,6 +87,14 @@ class TileWriter(OuterLoopWriter, FaceWriter):
             return None
         inside = InteriorTileWriter(bound, faces, form, found, self.suffix)
         return inside if inside.is_better else None
+
+    def peeled(
+        self, body: Sequence[t.TypedStatement], index: str, begin: str, end: str, bounds: tuple[str, str]
+    ) -> tuple[str, tuple[str, str]]:
+        row = row_stored_to(body, index) if self.in_strips and waits_for_lines() else None
+        if row is None:
+            return "", bounds
+        return in_two((begin, end), *bounds, self.printer.in_array(row)), (begin, end)
 
     def several(self, loop: t.TypedFor) -> Sequence[t.TypedStatement]:
         if not self.in_strips:
@@ -263,11 +273,18 @@ class TileWriter(OuterLoopWriter, FaceWriter):
 
     def _loop_over(self, lines: Lines, k: int, start: str, stop: str, call: str, pragma: str) -> None:
         name = self.nest.loops[k].name
-        x = self.coordinate(name)
+        x, opening = self.coordinate(name), ""
+        if pragma == INDEPENDENT and start and self._part is None and self._counting_up(name):
+            names = (self.names.get((part, k), part) for part in ("from", "until"))
+            opening, (start, stop) = self.peeled(self.body_statements(), name, next(names), next(names), (start, stop))
+        if opening:
+            lines.open(opening)
         lines.add(*([pragma] if pragma else []))
         lines.open(f"for ({f'int64_t {x} = {start}' if start else ''}; {x} < {stop}; ++{x}) {{")
         lines.add(*self.index_from_coordinates(name), call)
         lines.close()
+        if opening:
+            lines.close()
 
     # -- one of the loops that the innermost one is distributed over ---------------------------------------------------
 

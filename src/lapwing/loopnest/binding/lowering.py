@@ -31,7 +31,7 @@ from lapwing.loopnest.binding.promotion import (
     scalar_type,
 )
 from lapwing.loopnest.binding.values import Value, literal_of, plain_number
-from lapwing.loopnest.liveness import liveness
+from lapwing.loopnest.liveness import liveness, temporaries
 from lapwing.loopnest.refusals import Refusals, Stopped
 
 Values = dict[str, Value | None]
@@ -80,6 +80,16 @@ def _with_what_they_are_set_to(body: Sequence[ir.Statement], names: Collection[s
         found = more
 
 
+def _parts_of_indices(body: Sequence[ir.Statement]) -> frozenset[str]:
+    """Scalars that indices are computed of."""
+    names = set[str]()
+    for statement in ir.all_statements(body):
+        targets = (statement.target,) if isinstance(statement, ir.Store) else ()
+        for access in (*ir.statement_reads(statement), *targets):
+            names.update(*map(temporaries, access.subscripts))
+    return _with_what_they_are_set_to(body, names)
+
+
 @dataclass
 class _LoopFrame:
     """A loop whose body is being typed. heads: the variables it carries, by name; ends: the scalars' values wherever an iteration
@@ -114,6 +124,7 @@ class _Lowering(ExpressionLowering):
         self.accumulators: dict[str, t.Accumulator] = {}
         self.of_numpy: dict[str, bool] = {}  # by accumulator of terms, whether these are NumPy's
         self.constants: dict[str, t.Typed] = {}  # what accumulators are set to
+        self.parts_of_indices = _parts_of_indices(nest.body)
         self.live = liveness(nest.body, nest.returns if nest.is_sequential else ())
         self.loops: list[_LoopFrame] = []
         self.added = _surely_updated(nest.body)
@@ -156,7 +167,9 @@ class _Lowering(ExpressionLowering):
                     self._round(statement, found)
             case ir.SetTemporary(name=name, value=value):
                 try:
-                    lowered = self._narrowed(self._lower(value), line)
+                    lowered = self._lower(value)
+                    # In 64 bits compilers see that neighbouring iterations take neighbouring elements.
+                    lowered = lowered if name in self.parts_of_indices else self._narrowed(lowered, line)
                 except Stopped:
                     self.values[name] = None
                     raise

@@ -1,0 +1,41 @@
+"""Independent loops that begin with the few iterations before one that stores to the beginning of a vector, from where no store
+crosses a line of the cache (loop peeling: Eichenberger, Wu and O'Brien, Vectorization for SIMD architectures with alignment
+constraints, PLDI 2004).
+
+    for j = first until last:    →    for j = first until middle, then from there until last:
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lapwing.affine.affine import Affine
+from lapwing.loopnest.binding import typed as t
+
+_DTYPES = ("float64", "int64", "float32", "int32")  # of elements that are not too many to a vector
+
+
+def row_stored_to(body: Sequence[t.TypedStatement], index: str) -> t.Load | None:
+    """Of the elements that all iterations store to side by side, the one at index 0; None where there are none."""
+    for statement in body:
+        if not isinstance(statement, t.TypedStore) or statement.target.dtype not in _DTYPES:
+            continue
+        found: list[Affine] = []
+        for subscript in statement.target.subscripts:
+            if not isinstance(subscript, t.AffineSubscript) or subscript.wrap:
+                break
+            found.append(subscript.affine)
+        *others, last = found or [Affine(0)]
+        is_whole = len(found) == len(statement.target.subscripts)
+        if is_whole and last.coefficient(index) == 1 and not any(index in affine.names for affine in others):
+            first = t.AffineSubscript(last.substitute({index: 0}))
+            return replace(statement.target, subscripts=(*statement.target.subscripts[:-1], first))
+    return None
+
+
+def in_two(names: tuple[str, str], first: str, last: str, row: str) -> str:
+    """The beginning of a loop that is done twice, from one name until the other. row: the C text of the element at index 0."""
+    begin, end = names
+    middle = f"lw_vector_from(&{row}, {begin}, {last})"
+    return f"for (int64_t {begin} = {first}, {end} = {middle}; {begin} < {last}; {begin} = {end}, {end} = {last}) {{"
