@@ -20,7 +20,7 @@ from lapwing.codegen import tile
 from lapwing.codegen.compilation.toolchain import Compiler
 from lapwing.codegen.lanes import points
 from lapwing.codegen.plain import plain_source
-from lapwing.codegen.rows import outer_loops
+from lapwing.codegen.rows import outer_loops, tile_loops
 from lapwing.codegen.tile import tile_source
 from lapwing.planner.choose import make_plan
 from lapwing.runtime.binding.native import TILE_FLAGS
@@ -321,6 +321,7 @@ def test_generated_c_is_the_golden_file(
 ) -> None:
     for module in (points, outer_loops):
         monkeypatch.setattr(module, "vector_bytes", lambda: 64)
+    monkeypatch.setattr(tile_loops, "waits_for_lines", lambda: False)
     text, path = FILES[name](), GOLDEN / name
     if request.config.getoption("--refresh-golden"):
         path.write_text(text, encoding="utf-8")

@@ -16,12 +16,12 @@
 #include "lapwing.h"
 #include "support.h"
 
-LW_INLINE void collatz_point(int32_t *restrict steps, int64_t steps_shape0, int32_t longest, int64_t most,
+LW_INLINE void collatz_point(int32_t *restrict steps, int64_t steps_shape0, int64_t longest, int64_t most,
         int64_t *longest_5, int64_t *last_4, int64_t *trap) {
-    const int32_t longest_2 = (int32_t)longest;
+    const int64_t longest_2 = longest;
     int64_t last = INT64_C(0);
     bool last_is_set = false;
-    int64_t longest_2_2 = (int64_t)longest_2;
+    int64_t longest_2_2 = longest_2;
     const int64_t k_end = steps_shape0;
     for (int64_t k = INT64_C(1); k < k_end; ++k) {
         const int32_t x = (int32_t)k;
@@ -37,22 +37,22 @@ LW_INLINE void collatz_point(int32_t *restrict steps, int64_t steps_shape0, int3
         }
         steps[k] = (int32_t)lw_fitting(count_2, (-INT64_C(2147483648)), INT64_C(2147483647), 3, trap);
         int64_t last_3;
-        int32_t longest_4;
+        int64_t longest_4;
         bool last_is_set_2;
         if (count_2 >= (int64_t)(steps[longest_2_2])) {
-            const int32_t longest_3 = (int32_t)k;
+            const int64_t longest_3 = k;
             const int64_t last_2 = x_2;
             last_3 = last_2;
             longest_4 = longest_3;
             last_is_set_2 = true;
         } else {
             last_3 = last;
-            longest_4 = (int32_t)longest_2_2;
+            longest_4 = longest_2_2;
             last_is_set_2 = last_is_set;
         }
         last = last_3;
         last_is_set = last_is_set_2;
-        longest_2_2 = (int64_t)longest_4;
+        longest_2_2 = longest_4;
     }
     *longest_5 = longest_2_2;
     *last_4 = lw_assigned(last_is_set, 4, trap) ? last : 0;
@@ -61,7 +61,7 @@ LW_INLINE void collatz_point(int32_t *restrict steps, int64_t steps_shape0, int3
 void lw_plain(lw_tile *tile, int64_t limit) {
     int32_t *restrict const steps = tile->arrays[0].base;
     const int64_t steps_shape0 = tile->scalars[0].i;
-    const int32_t longest = (int32_t)tile->scalars[1].i;
+    const int64_t longest = tile->scalars[1].i;
     const int64_t most = tile->scalars[2].i;
     int64_t longest_5 = (int64_t)tile->accumulators[0].i;
     int64_t last_4 = (int64_t)tile->accumulators[1].i;

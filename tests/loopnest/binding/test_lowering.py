@@ -250,6 +250,22 @@ def test_indices_over_inner_loops() -> None:
         bound_of(inner, np.ones((4, 5)), np.ones(4), most_loops=1)
 
 
+def on_a_ring(u, w):
+    n = w.shape[0]
+    for i in range(n):
+        behind = (i - 1) % n
+        j = behind if i < 5 else i
+        count = i + 1
+        u[i] = w[j] + count
+
+
+def test_what_indices_are_made_of_has_64_bits() -> None:
+    bound = bound_of(on_a_ring, np.ones(9), np.ones(9))
+    statements = t.all_statements(bound.body.statements)
+    found = {s.local.name: s.local.dtype for s in statements if isinstance(s, t.TypedLocal)}
+    assert found == {"behind": "int64", "j": "int64", "count": "int32"}
+
+
 # -- unrolling ---------------------------------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ LAPWING_EXAMPLES sets how many bodies are tried, LAPWING_SEED which ones.
 
 from __future__ import annotations
 
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -257,7 +258,16 @@ def far_apart(u, a):
             u[i, j] = a[i, j + 9] ** 2 + a[i, j + 1] ** 2 * a[i, j - 1] ** 2 - a[i, j - 9] ** 2
 
 
-@pytest.mark.parametrize("nest", [chained_elsewhere, far_apart])
+@lw.nest
+def on_a_ring(u, a):
+    n = a.shape[1]
+    for i in range(u.shape[0]):
+        for j in range(n):
+            before, after = (j - 1) % n, (j + 1) % n
+            u[i, j] = a[i, before] ** 2 - a[i, j] * a[i, after] ** 2 + u[i, before]
+
+
+@pytest.mark.parametrize("nest", [chained_elsewhere, far_apart, on_a_ring])
 @pytest.mark.parametrize("columns", [2, 256, 257, 258, 274, 275, 600])
 def test_results_that_iterations_share(nest: lw.Nest, columns: int) -> None:
     random = np.random.default_rng(columns)
@@ -281,3 +291,6 @@ def test_what_can_be_computed_for_many_iterations_is() -> None:
     assert "LW_STRIP" not in text_of(chained)
     # Squares of elements next to each other are computed once.
     assert text_of(chained_elsewhere).count("lw_strip_square_f64(") == 1
+    # Indices are computed again, and not handed on from loop to loop.
+    assert "lw_strip_square_f64(" in text_of(on_a_ring)
+    assert not re.search("(before|after)[a-z0-9_]*_strip", text_of(on_a_ring))

@@ -1,0 +1,35 @@
+"""What is known of the processor's vectors, by what the system says of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lapwing.machine import vectors
+
+WIDE = "avx2 avx512f avx512bw avx512dq avx512vl"
+
+
+@pytest.mark.parametrize(
+    ("text", "wide", "waits"),
+    [
+        ("vendor_id : AuthenticAMD\nflags\t\t: fma avx avx2\n\nvendor_id: Another\nflags: sse2\n", 32, True),
+        (f"vendor_id : AuthenticAMD\nflags : {WIDE}\n", 64, False),
+        ("vendor_id : GenuineIntel\nflags : fma avx2 avx512f\n", 32, False),
+        ("vendor_id : AuthenticAMD\nflags : sse2\n", 16, False),
+        ("CPU implementer : 0x41\n", 16, False),
+    ],
+)
+def test_width_and_what_loops_wait_for(text: str, wide: int, waits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: text)
+    monkeypatch.setattr(vectors, "vector_bytes", vectors.vector_bytes.__wrapped__)
+    assert (vectors.vector_bytes(), vectors.waits_for_lines.__wrapped__()) == (wide, waits)
+
+
+def test_where_the_system_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object, **__: object) -> str:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "read_text", missing)
+    assert vectors.vector_bytes.__wrapped__() == 16
