@@ -319,7 +319,7 @@ FILES: dict[str, Callable[[], str]] = {
 def test_generated_c_is_the_golden_file(
     name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (points, outer_loops):
+    for module in (points, outer_loops, tile_loops):
         monkeypatch.setattr(module, "vector_bytes", lambda: 64)
     monkeypatch.setattr(tile_loops, "waits_for_lines", lambda: False)
     text, path = FILES[name](), GOLDEN / name

@@ -197,6 +197,12 @@ LW_INTEGER_DIVISION(i32, int32_t)
 LW_INTEGER_DIVISION(i16, int16_t)
 LW_INTEGER_DIVISION(i8, int8_t)
 
+/* The least integer from `first` on that leaves `rest` together with `offset`, divided by `by`; `beyond` where none
+ * does. */
+LW_INLINE int64_t lw_first_congruent(int64_t first, int64_t beyond, int64_t offset, int64_t by, int64_t rest) {
+    return rest < 0 || rest >= by ? beyond : first + lw_mod_i64(rest - lw_mod_i64(first + offset, by), by);
+}
+
 /* Floats: the remainder has the sign of the divisor, and the quotient is consistent with it. */
 #define LW_FLOAT_DIVISION(suffix, type, FMOD, FLOOR, COPYSIGN)                                                         \
     LW_INLINE type lw_mod_##suffix(type a, type b) {                                                                   \

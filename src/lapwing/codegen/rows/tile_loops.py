@@ -23,6 +23,7 @@ from lapwing.affine.scanning import LoopBounds
 from lapwing.codegen.body.conditional_calls import for_strips
 from lapwing.codegen.body.distribution import Part
 from lapwing.codegen.body.expression import C_TYPES, stripped
+from lapwing.codegen.body.if_conversion import is_called
 from lapwing.codegen.body.inspection import without_traps
 from lapwing.codegen.body.names import PairNames
 from lapwing.codegen.body.statements import IGNORED, IGNORED_TRAP, IN_ORDER, INDEPENDENT
@@ -33,17 +34,18 @@ from lapwing.codegen.inner_loops.alignment import in_two, row_stored_to
 from lapwing.codegen.inner_loops.index_sets import Bounds, Interior, interior
 from lapwing.codegen.inner_loops.scans import with_scans
 from lapwing.codegen.inner_loops.several import several_loops
+from lapwing.codegen.inner_loops.strides import Stride, with_stride
 from lapwing.codegen.inner_loops.weak_zero import with_split_loops
 from lapwing.codegen.rows.faces import FaceWriter
 from lapwing.codegen.rows.inspector import InspectorWriter
 from lapwing.codegen.rows.outer_loops import OuterLoopWriter
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
-from lapwing.machine.vectors import waits_for_lines
+from lapwing.machine.vectors import vector_bytes, waits_for_lines
 from lapwing.tiling.chains import shortened
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
-from lapwing.tiling.invariants import is_row_invariant, raises_alike, row_invariants
+from lapwing.tiling.invariants import is_invariant, is_row_invariant, raises_alike, row_invariants
 
 _OF_SCANS = re.compile(r"LW_SCAN|lw_strip_(?:scan|later)_")
 
@@ -53,12 +55,15 @@ class TileWriter(OuterLoopWriter, FaceWriter):
 
     def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
         self.given = bound
+        self._stride: Stride | None = None  # of the innermost loop, where it leaves out iterations that do nothing
         innermost = bound.nest.space_loops[form.order[-1]]
         body = shortened(bound.body, innermost.name, innermost.step)
         scanned = with_scans(bound, body, innermost.name, innermost.step, self.exists) if form.scanned else None
         if scanned is not None:
             body, form = in_rows(scanned), replace(form, independent=True)
         elif form.lanes == 1:
+            if form.independent and innermost.step == 1 and bound.skew is None:
+                body = self._with_stride(body, innermost.name)
             body = replace(body, statements=with_split_loops(replace(bound, body=body)))
             index = innermost.name if innermost.step == 1 else ""
             body = for_strips(bound, body, index, form.independent, self.exists)
@@ -82,11 +87,31 @@ class TileWriter(OuterLoopWriter, FaceWriter):
         """The writer of what the innermost loop does inside of where conditions on indices are known, if that is worth it."""
         if form.lanes > 1 or self.joins_sweeps or any(a.exact_sum for a in bound.body.accumulators):
             return None
+        if self._stride is not None:
+            return None
         found = interior_of(bound, form)
         if found is None or not (form.scanned or _has_branches(self.bound.body)):
             return None
         inside = InteriorTileWriter(bound, faces, form, found, self.suffix)
         return inside if inside.is_better else None
+
+    def _with_stride(self, body: t.TypedBody, index: str) -> t.TypedBody:
+        """The body without a condition that holds in one of so many iterations, where the loop goes from one to the next.
+        Functions that are called are so for all iterations of a strip."""
+        found = with_stride(body, index)
+        if found is not None and found[1].by == 2 and vector_bytes() == 64:
+            return body  # half of the lanes of vectors that have masks are as fast
+        nodes = (n for s in t.all_statements(body.statements) for v in t.own_values(s) for n in t.walk(v))
+        calls = any(is_called(node) and not is_invariant(node) for node in nodes)
+        if found is None or calls or any(a.exact_sum for a in body.accumulators):
+            return body
+        body, self._stride = found
+        return body
+
+    def _stride_texts(self) -> list[str]:
+        """The C texts of what is added to the index, and of what that leaves."""
+        stride = self._stride
+        return [] if stride is None else [stripped(self.printer.print(node)) for node in (stride.offset, stride.rest)]
 
     def peeled(
         self, body: Sequence[t.TypedStatement], index: str, begin: str, end: str, bounds: tuple[str, str]
@@ -209,7 +234,9 @@ class TileWriter(OuterLoopWriter, FaceWriter):
 
     def _loops(self, lines: Lines, call: str) -> None:
         if not self.joins_sweeps:
-            self.sweep_indices(lines, " ".join([call, *(text for _, _, text in self._row_names)]))
+            self.sweep_indices(
+                lines, " ".join([call, *(text for _, _, text in self._row_names), *self._stride_texts()])
+            )
         *_, innermost = order = [self.nest.sweep_depth + k for k in self.form.order]
         outer = self.outer_loops()
         for k in outer:
@@ -241,7 +268,8 @@ class TileWriter(OuterLoopWriter, FaceWriter):
     def _plain_loop(self, lines: Lines, k: int, start: str, stop: str, pragma: str) -> None:
         """The innermost loop over a range, in strips where it is distributed over several."""
         if not self._parts:
-            if several := self.innermost_in_lanes(self.nest.loops[k].name, start, stop):
+            several = () if self._stride else self.innermost_in_lanes(self.nest.loops[k].name, start, stop)
+            if several:
                 lines.open("{")
                 lines.add(*several)
                 self._loop_over(lines, k, "", stop, self.point_call(), pragma)
@@ -274,13 +302,18 @@ class TileWriter(OuterLoopWriter, FaceWriter):
     def _loop_over(self, lines: Lines, k: int, start: str, stop: str, call: str, pragma: str) -> None:
         name = self.nest.loops[k].name
         x, opening = self.coordinate(name), ""
-        if pragma == INDEPENDENT and start and self._part is None and self._counting_up(name):
+        moves = f"++{x}"
+        if self._stride is not None:
+            offset, rest = self._stride_texts()
+            start = f"lw_first_congruent({start}, {stop}, {offset}, {self._stride.by}, {rest})"
+            moves = f"{x} += {self._stride.by}"
+        elif pragma == INDEPENDENT and start and self._part is None and self._counting_up(name):
             names = (self.names.get((part, k), part) for part in ("from", "until"))
             opening, (start, stop) = self.peeled(self.body_statements(), name, next(names), next(names), (start, stop))
         if opening:
             lines.open(opening)
         lines.add(*([pragma] if pragma else []))
-        lines.open(f"for ({f'int64_t {x} = {start}' if start else ''}; {x} < {stop}; ++{x}) {{")
+        lines.open(f"for ({f'int64_t {x} = {start}' if start else ''}; {x} < {stop}; {moves}) {{")
         lines.add(*self.index_from_coordinates(name), call)
         lines.close()
         if opening:
