@@ -168,7 +168,26 @@ def test_both_versions_are_there() -> None:
     assert [part.count("lw_lookup(") for part in loops[-1].split("} else {")] == [0, 2]
 
 
-@pytest.mark.parametrize("region", [halved, every_other])
+def chosen(u, v, size):
+    for level in range(3):
+        half = size // 2
+        for j in range(half):
+            if u[half + j] > 0.5:
+                v[j] = v[half + j] + u[j + 1]
+        size = half
+
+
+def test_what_is_touched_under_a_condition() -> None:
+    """Where others always are it is checked with them; elsewhere, one by one."""
+    nest = region_of(chosen)
+    bound = nest.bind(nest.arguments(np.zeros(41), np.zeros(40), 40))
+    text = tile_source(bound, (), legal_forms(bound, bound.analysis.dependences)[0])
+    loops = text.partition("chosen_point(")[2].partition("lw_tile_compute")[0].split("lw_inside(")
+    free, checked = loops[-1].split("} else {")[:2]
+    assert (free.count("lw_lookup("), checked.count("lw_lookup(")) == (2, 4)
+
+
+@pytest.mark.parametrize("region", [halved, every_other, chosen])
 @pytest.mark.parametrize("size", [0, 1, 2, 7, 8, 9, 40, 42])
 def test_inside_and_outside(size: int, region: Callable[..., None]) -> None:
     random = np.random.default_rng(size)

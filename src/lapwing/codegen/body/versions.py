@@ -39,19 +39,16 @@ def checks_at_ends(loop: t.TypedFor, first: t.Typed, last: t.Typed) -> tuple[lis
     if not (isinstance(loop.step, t.Literal) and loop.step.value in (1, -1)):
         return None
     own = {s.local for s in inside if isinstance(s, t.TypedLocal | t.TypedAssign | t.TypedVariable | t.TypedRounded)}
-    found = {
-        (load.array, subscript): subscript
-        for load in _always_touched(loop.body)
-        for subscript in load.subscripts
-        if isinstance(subscript, t.LookupSubscript) and subscript.trap is not None
-        if _is_linear(subscript.index, loop.index.name, own)
-    }
-    if not found:
+    always = [s.index for _, s in _checked(_always_touched(loop.body)) if _is_linear(s.index, loop.index.name, own)]
+    if not always:
         return None
-    alike = {(array, s.axis, s.index) for array, s in found}
+    # Under conditions elements may well be touched at other places alone, but hardly where others always are.
+    nodes = (n for s in t.all_statements(loop.body) for value in t.own_values(s) for n in t.walk(value))
+    touched = _checked(node for node in nodes if isinstance(node, t.Load))
+    alike = dict.fromkeys((array, s.axis, s.index) for array, s in touched if s.index in always)
     checks = [
         Check(array, axis, with_index(index, loop.index.name, end))
-        for array, axis, index in dict.fromkeys((array, s.axis, s.index) for array, s in found)
+        for array, axis, index in alike
         for end in ((first, last) if slope(index, loop.index.name) else (first,))
     ]
     if len(checks) > _MOST_CHECKS:
@@ -70,6 +67,14 @@ def checks_at_ends(loop: t.TypedFor, first: t.Typed, last: t.Typed) -> tuple[lis
         return replace(node, subscripts=tuple(free))
 
     return checks, replace(loop, body=tuple(t.with_values(s, visit) for s in loop.body))
+
+
+def _checked(loads: Iterable[t.Load]) -> Iterator[tuple[str, t.LookupSubscript]]:
+    """Their indices that are checked, with the array."""
+    for load in loads:
+        for subscript in load.subscripts:
+            if isinstance(subscript, t.LookupSubscript) and subscript.trap is not None:
+                yield load.array, subscript
 
 
 def _is_linear(index: t.Typed, name: str, own: set[t.Local]) -> bool:
