@@ -55,7 +55,7 @@ def of_bytes(v, u):
 
 @pytest.fixture(autouse=True)
 def _waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(tile_loops, "waits_for_lines", lambda: True)
+    monkeypatch.setattr(tile_loops, "has_slow_line_splits", lambda: True)
     tile_library.cache_clear()
     yield
     tile_library.cache_clear()
@@ -109,6 +109,6 @@ def test_rows_that_are_worth_it(nest: lw.Nest, is_peeled: bool) -> None:
 
 
 def test_other_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tile_loops, "waits_for_lines", lambda: False)
+    monkeypatch.setattr(tile_loops, "has_slow_line_splits", lambda: False)
     bound = ring.bind({"v": np.zeros(70), "u": np.zeros(70)})
     assert "lw_vector_from(" not in tile_source(bound, (), legal_forms(bound, ring.dependences)[0])

@@ -321,7 +321,7 @@ def test_generated_c_is_the_golden_file(
 ) -> None:
     for module in (points, outer_loops, tile_loops):
         monkeypatch.setattr(module, "vector_bytes", lambda: 64)
-    monkeypatch.setattr(tile_loops, "waits_for_lines", lambda: False)
+    monkeypatch.setattr(tile_loops, "has_slow_line_splits", lambda: False)
     text, path = FILES[name](), GOLDEN / name
     if request.config.getoption("--refresh-golden"):
         path.write_text(text, encoding="utf-8")

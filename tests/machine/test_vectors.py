@@ -24,7 +24,7 @@ WIDE = "avx2 avx512f avx512bw avx512dq avx512vl"
 def test_width_and_what_loops_wait_for(text: str, wide: int, waits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "read_text", lambda *_, **__: text)
     monkeypatch.setattr(vectors, "vector_bytes", vectors.vector_bytes.__wrapped__)
-    assert (vectors.vector_bytes(), vectors.waits_for_lines.__wrapped__()) == (wide, waits)
+    assert (vectors.vector_bytes(), vectors.has_slow_line_splits.__wrapped__()) == (wide, waits)
 
 
 def test_where_the_system_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,9 +18,9 @@ def vector_bytes() -> int:
 
 
 @functools.cache
-def waits_for_lines() -> bool:
-    """Whether loops over neighbouring elements wait for loads and stores that cross lines of the cache: on AMD's Zen up to the
-    third."""
+def has_slow_line_splits() -> bool:
+    """Whether loads and stores that cross lines of the cache are what loops over neighbouring elements wait for: on AMD's Zen up
+    to the third."""
     return _processor().get("vendor_id") == "AuthenticAMD" and vector_bytes() == 32
 
 

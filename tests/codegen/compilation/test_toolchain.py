@@ -434,7 +434,7 @@ GCC_12 = toolchain.Compiler(("/usr/bin/cc",), "/usr/bin/gcc-12\ncc (Debian 12.2.
 def test_tuning_is_for_processors_and_compilers_of_which_it_is_known(
     compiler: toolchain.Compiler, waits: bool, is_tuned: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(toolchain, "waits_for_lines", lambda: waits)
+    monkeypatch.setattr(toolchain, "has_slow_line_splits", lambda: waits)
     assert ("-mtune=skylake" in compiler.tuning()) is is_tuned
 
 

@@ -295,18 +295,17 @@ class StatementWriter:
         self, body: Sequence[t.TypedStatement], index: str, bounds: tuple[str, str], place: _Place
     ) -> Iterator[str]:
         """A loop that counts up by ones and whose iterations are independent."""
-        x, names = self.index(index), (self.names.get((part, *place), part) for part in ("from", "until"))
-        opening, (first, last) = self.peeled(body, index, next(names), next(names), bounds)
+        x, (opening, (first, last)) = self.index(index), self.peeled(body, index, bounds, place)
         lines = [INDEPENDENT, f"for (int64_t {x} = {first}; {x} < {last}; ++{x}) {{"]
         lines += [*self._inner_block(body, place), "}"]
         yield from (opening, *indented(lines), "}") if opening else lines
         yield IN_ORDER
 
     def peeled(
-        self, body: Sequence[t.TypedStatement], index: str, begin: str, end: str, bounds: tuple[str, str]
+        self, body: Sequence[t.TypedStatement], index: str, bounds: tuple[str, str], place: _Place
     ) -> tuple[str, tuple[str, str]]:
         """The opening of a loop around an independent one that is done in two parts, and the bounds of these; none, and its own,
-        where it is done as it stands. begin, end: names for them."""
+        where it is done as it stands."""
         return "", bounds
 
     def _in_versions(self, loop: t.TypedFor, place: _Place) -> Sequence[str]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lapwing.errors import BuildError
-from lapwing.machine.vectors import waits_for_lines
+from lapwing.machine.vectors import has_slow_line_splits
 from lapwing.temporary import scratch_directory
 
 _QUESTION_SECONDS = 60
@@ -67,7 +67,7 @@ class Compiler:
         registers left. Loads, of which every other one crosses a cache line, are what loops over neighbouring elements wait
         for; with the table for Skylake each is done once.
         """
-        if not waits_for_lines() or "clang" in self.identity.lower():
+        if not has_slow_line_splits() or "clang" in self.identity.lower():
             return ()
         return _TUNING_FOR_ZEN.get(int(self._version.partition(".")[0] or 0), ())
 

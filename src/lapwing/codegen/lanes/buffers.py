@@ -44,11 +44,11 @@ class Buffers:
 
     def headers(self) -> Iterator[str]:
         """Includes of the functions that copy, one for every size of elements."""
-        yield self.said_of_lanes
+        yield self.definition_of_lanes
         yield from map(include, self.sizes())
 
     @property
-    def said_of_lanes(self) -> str:
+    def definition_of_lanes(self) -> str:
         """What those functions have to know before."""
         return f"#define LW_LANES {self.lanes}"
 

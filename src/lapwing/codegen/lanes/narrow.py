@@ -59,7 +59,7 @@ class NarrowTileWriter(TransposedTileWriter):
 
     def source(self) -> str:
         own = self.buffers.sizes()
-        headers = ['#include "ranges.h"', self.buffers.said_of_lanes, *map(include, own)]
+        headers = ['#include "ranges.h"', self.buffers.definition_of_lanes, *map(include, own)]
         headers += [include(sizes, called=True) for sizes in self._wide.buffers.sizes() if sizes not in own]
         headers += [*self.types_of_vectors(), *self._wide.types_of_vectors()]
         lines = [""]

@@ -41,7 +41,7 @@ from lapwing.codegen.rows.inspector import InspectorWriter
 from lapwing.codegen.rows.outer_loops import OuterLoopWriter
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
-from lapwing.machine.vectors import vector_bytes, waits_for_lines
+from lapwing.machine.vectors import has_slow_line_splits, vector_bytes
 from lapwing.tiling.chains import shortened
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
@@ -114,11 +114,12 @@ class TileWriter(OuterLoopWriter, FaceWriter):
         return [] if stride is None else [stripped(self.printer.print(node)) for node in (stride.offset, stride.rest)]
 
     def peeled(
-        self, body: Sequence[t.TypedStatement], index: str, begin: str, end: str, bounds: tuple[str, str]
+        self, body: Sequence[t.TypedStatement], index: str, bounds: tuple[str, str], place: tuple[int, ...]
     ) -> tuple[str, tuple[str, str]]:
-        row = row_stored_to(body, index) if self.in_strips and waits_for_lines() else None
+        row = row_stored_to(body, index) if self.in_strips and has_slow_line_splits() else None
         if row is None:
             return "", bounds
+        begin, end = (self.names.get((part, *place), part) for part in ("from", "until"))
         return in_two((begin, end), *bounds, self.printer.in_array(row)), (begin, end)
 
     def several(self, loop: t.TypedFor) -> Sequence[t.TypedStatement]:
@@ -308,8 +309,7 @@ class TileWriter(OuterLoopWriter, FaceWriter):
             start = f"lw_first_congruent({start}, {stop}, {offset}, {self._stride.by}, {rest})"
             moves = f"{x} += {self._stride.by}"
         elif pragma == INDEPENDENT and start and self._part is None and self._counting_up(name):
-            names = (self.names.get((part, k), part) for part in ("from", "until"))
-            opening, (start, stop) = self.peeled(self.body_statements(), name, next(names), next(names), (start, stop))
+            opening, (start, stop) = self.peeled(self.body_statements(), name, (start, stop), ())
         if opening:
             lines.open(opening)
         lines.add(*([pragma] if pragma else []))
