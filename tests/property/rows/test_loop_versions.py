@@ -159,13 +159,18 @@ def every_other(u, v, size):
         size = half
 
 
-def test_both_versions_are_there() -> None:
-    nest = region_of(halved)
-    bound = nest.bind(nest.arguments(np.zeros(40), np.zeros(40), 40))
+def last_versions(region: Callable[..., None]) -> list[int]:
+    """How many indices the last inner loop checks, without and with checks at its ends."""
+    nest = region_of(region)
+    bound = nest.bind(nest.arguments(np.zeros(41), np.zeros(40), 40))
     text = tile_source(bound, (), legal_forms(bound, bound.analysis.dependences)[0])
-    loops = text.partition("halved_point(")[2].partition("lw_tile_compute")[0].split("lw_inside(")
+    loops = text.partition(f"{region.__name__}_point(")[2].partition("lw_tile_compute")[0].split("lw_inside(")
     assert len(loops) > 4
-    assert [part.count("lw_lookup(") for part in loops[-1].split("} else {")] == [0, 2]
+    return [part.count("lw_lookup(") for part in loops[-1].split("} else {")[:2]]
+
+
+def test_both_versions_are_there() -> None:
+    assert last_versions(halved) == [0, 2]
 
 
 def chosen(u, v, size):
@@ -179,12 +184,7 @@ def chosen(u, v, size):
 
 def test_what_is_touched_under_a_condition() -> None:
     """Where others always are it is checked with them; elsewhere, one by one."""
-    nest = region_of(chosen)
-    bound = nest.bind(nest.arguments(np.zeros(41), np.zeros(40), 40))
-    text = tile_source(bound, (), legal_forms(bound, bound.analysis.dependences)[0])
-    loops = text.partition("chosen_point(")[2].partition("lw_tile_compute")[0].split("lw_inside(")
-    free, checked = loops[-1].split("} else {")[:2]
-    assert (free.count("lw_lookup("), checked.count("lw_lookup(")) == (2, 4)
+    assert last_versions(chosen) == [2, 4]
 
 
 @pytest.mark.parametrize("region", [halved, every_other, chosen])
