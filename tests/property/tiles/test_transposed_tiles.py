@@ -455,6 +455,21 @@ def check(data: st.DataObject, name: str) -> None:
     assert right is None or list(outcome.results.values()) == list(right if isinstance(right, tuple) else (right,))
 
 
+@pytest.mark.usefixtures("little_optimised")
+def test_vectors_longer_than_a_block() -> None:
+    """As on another host than the one that the plan was made on."""
+    nest = NESTS["aligned"][0]
+    expected, found = (arguments_of("aligned", (40, 50), 1, 0, False) for _ in range(2))
+    right = nest.python(**expected)
+    bound = nest.bind(found)
+    form = next(form for form in forms_with_vectors(16, bound, nest.dependences) if form.transposed)
+    plan = in_form(nest.plan(**found), bound, form)
+    with vectors_of(64):
+        outcome = run(nest, found, plan=plan)
+    check_arrays(found, expected)
+    assert outcome.results["best"] == right
+
+
 FLAGS = {"AVX2": "-mno-avx512f", "SSE": "-mno-avx", "no vectors": "-D__has_builtin(x)=0"}
 NARROW = ("in_space_backwards", "wide_halo", "upwards")  # nests tried every day with narrower vectors
 LIKE_OTHERS = {*NARROW, "lower_triangle", "in_space"}

@@ -137,6 +137,8 @@ def reason_against_vectors(
     body = bound.body
     if buffers.lanes * size > _MOST_VECTORS * vector_bytes:
         return "vectors of the processor are too short for its elements"
+    if buffers.lanes * size < vector_bytes:
+        return "vectors of the processor have more elements than lanes"
     tables = frozenset(profile.element for profile in profiles)
     loads = loads_of(bound, tables)
     narrowed = frozenset(load for load in loads if load not in buffers.places and _is_narrowed(load, size, move))
