@@ -95,10 +95,10 @@ class ProgramOfNests:
         """The call with arguments by name. watched: makes the calls of regions."""
         make: MakeCall = watched or _call
         _check_deleted(nest, self.program.deleted, arguments)
+        regions = [region.like(nest) for region in self.nests]
         ranks = ranks_of(nest, arguments, nest.comm)
         if ranks is None or ranks.Get_rank() == 0:
             self._tell()
-        regions = [region.like(nest) for region in self.nests]
         procedures = [_called(procedure, nest, watched) for procedure in self.procedures]
         if ranks is None and any(isinstance(value, StoredArray) for value in arguments.values()):
             return self._call_on_disk(nest, arguments, regions, procedures, make)

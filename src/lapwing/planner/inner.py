@@ -13,9 +13,9 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.tiling.chains import chain_cycles, shortened
 from lapwing.tiling.faces import shifts_of
-from lapwing.tiling.inner import FEW_LANES, InnerForm, sweeps_to_join, usual_lanes
+from lapwing.tiling.inner import FEW_LANES, InnerForm, planes_in, sweeps_to_join, usual_lanes
 from lapwing.tiling.partition import Partition
-from lapwing.tiling.transposed import planes_of, reason_against
+from lapwing.tiling.transposed import reason_against
 
 # With lanes a point takes one load and one store more, each from a row of its own: so many cycles, when all overlap.
 LANES_CYCLES = 8
@@ -140,7 +140,7 @@ def joined_sweeps(bound: BoundNest, form: InnerForm, partition: Partition, mappi
 
 def _stores_little(bound: BoundNest, form: InnerForm) -> bool:
     """Whether of all that a form with buffers writes only what other blocks of rows read is stored."""
-    planes = planes_of(bound, form.order, form.coalesced, form.lanes, form.sweeps)
+    planes = planes_in(bound, form)
     return planes is not None and all(plane.readers is not None for plane in planes.planes if plane.written)
 
 

@@ -22,8 +22,8 @@ from lapwing.machine.core import Core, measured_type
 from lapwing.roofline.counts import elements, kind_of, operations, traffic
 from lapwing.roofline.recurrences import recurrence
 from lapwing.tiling.chains import latency_cycles, shortened
-from lapwing.tiling.inner import InnerForm
-from lapwing.tiling.transposed import ITEMSIZES, images_of, planes_of, separate_roots
+from lapwing.tiling.inner import InnerForm, planes_in
+from lapwing.tiling.transposed import ITEMSIZES, images_of, separate_roots
 
 LATENCY, ARITHMETIC, DIVIDER = "latency", "arithmetic", "divisions and roots"
 LOADS, STORES, MEMORY = "loads", "stores", "caches and memory"
@@ -156,7 +156,7 @@ def _operations(bound: BoundNest, core: Core, form: InnerForm, kinds: Sequence[s
 
 def _counted(bound: BoundNest, core: Core, form: InnerForm) -> Counter[tuple[str, str]]:
     """Operations of a point. In buffers those that several iterations want are done once, and some without the divider."""
-    planes = planes_of(bound, form.order, form.coalesced, form.lanes, form.sweeps) if form.transposed else None
+    planes = planes_in(bound, form)
     if planes is None:
         return operations(bound.body)
     images = images_of(bound, planes)
@@ -185,7 +185,7 @@ def _elements(bound: BoundNest, core: Core, form: InnerForm, sweeps: int) -> tup
 
 def _copied(bound: BoundNest, form: InnerForm) -> Iterator[tuple[int, int]]:
     """Of every plane that is copied into buffers, the bytes of an element, and how often it is copied."""
-    planes = planes_of(bound, form.order, form.coalesced, form.lanes, form.sweeps) if form.transposed else None
+    planes = planes_in(bound, form)
     for plane in planes.planes if planes is not None else ():
         yield ITEMSIZES[plane.dtype], plane.reads_old + (plane.written and plane.readers is None)
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence, Vector, inside_sweep
 from lapwing.tiling.chains import waits_for_integers
-from lapwing.tiling.transposed import TRANSPOSED_LANES, lanes_of_buffers, planes_of
+from lapwing.tiling.transposed import TRANSPOSED_LANES, Planes, lanes_of_buffers, planes_of
 
 # Rows in flight. More hide more latency, but each touches a cache line of its own in every plane it reads. Beyond about
 # so many such streams the core's prefetchers lose track and loads go to the outer caches (docs/performance.md).
@@ -102,6 +102,11 @@ def _in_buffers(bound: BoundNest, order: tuple[int, ...], may_coalesce: bool) ->
 
     in_all_planes = list(forms(True, lanes_of_buffers(True))) if may_coalesce else []
     return [*forms(False, lanes_of_buffers(False)[: 1 if in_all_planes else None]), *in_all_planes]
+
+
+def planes_in(bound: BoundNest, form: InnerForm) -> Planes | None:
+    """What a tile of a form copies into buffers; None where it has none."""
+    return planes_of(bound, form.order, form.coalesced, form.lanes, form.sweeps) if form.transposed else None
 
 
 def sweeps_to_join(bound: BoundNest) -> int:

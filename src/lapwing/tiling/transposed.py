@@ -221,7 +221,8 @@ def _planes_or_reason(
     form = order, coalesced, lanes, sweeps
     if form not in found:
         try:
-            found[form] = _planes(bound, order, coalesced, lanes, sweeps)
+            planes = found[form] = _planes(bound, order, coalesced, lanes, sweeps)
+            found[order, coalesced, lanes, planes.sweeps] = planes
         except _Unfit as unfit:
             found[form] = str(unfit)
     return found[form]
@@ -352,10 +353,11 @@ class _Reader:
         kept = [plane.kept_steps(planes.sweeps, planes.delay, planes.sooner, pitch) for plane in planes.planes]
         if self.around is None:
             kept = list(map(_power_of_two, kept))
-            most = _MOST_BYTES if planes.sweeps == 1 else _MOST_JOINED_BYTES
-        else:
-            most = max(_MOST_COALESCED_BYTES, caches.near_bytes() // 2)
-        return most >= planes.width * sum(k * ITEMSIZES[p.dtype] for k, p in zip(kept, planes.planes, strict=True))
+        size = planes.width * sum(k * ITEMSIZES[p.dtype] for k, p in zip(kept, planes.planes, strict=True))
+        if self.around is None:
+            return size <= (_MOST_BYTES if planes.sweeps == 1 else _MOST_JOINED_BYTES)
+        # What is near is timed, once: not for rings that fit any second-level cache.
+        return size <= _MOST_COALESCED_BYTES or size <= caches.near_bytes() // 2
 
     def _may_join_sweeps(self, planes: Sequence[Plane]) -> bool:
         """Whether a sweep is the two innermost loops alone, the same rows every time, and no plane another one in every sweep."""

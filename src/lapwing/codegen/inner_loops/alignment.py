@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lapwing.affine.affine import Affine
 from lapwing.loopnest.binding import typed as t
 
 _DTYPES = ("float64", "int64", "float32", "int32")  # of elements that are not too many to a vector
@@ -21,16 +20,14 @@ def row_stored_to(body: Sequence[t.TypedStatement], index: str) -> t.Load | None
     for statement in body:
         if not isinstance(statement, t.TypedStore) or statement.target.dtype not in _DTYPES:
             continue
-        found: list[Affine] = []
-        for subscript in statement.target.subscripts:
-            if not isinstance(subscript, t.AffineSubscript) or subscript.wrap:
-                break
-            found.append(subscript.affine)
-        *others, last = found or [Affine(0)]
-        is_whole = len(found) == len(statement.target.subscripts)
-        if is_whole and last.coefficient(index) == 1 and not any(index in affine.names for affine in others):
+        subscripts = statement.target.subscripts
+        affines = [s.affine for s in subscripts if isinstance(s, t.AffineSubscript) and not s.wrap]
+        if len(affines) < len(subscripts):
+            continue
+        *others, last = affines
+        if last.coefficient(index) == 1 and not any(index in affine.names for affine in others):
             first = t.AffineSubscript(last.substitute({index: 0}))
-            return replace(statement.target, subscripts=(*statement.target.subscripts[:-1], first))
+            return replace(statement.target, subscripts=(*subscripts[:-1], first))
     return None
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lapwing.loopnest.binding import typed as t
+from lapwing.tiling.invariants import is_row_invariant
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,9 @@ class Stride:
     rest: t.Typed
 
 
-def with_stride(body: t.TypedBody, index: str) -> tuple[t.TypedBody, Stride] | None:
-    """What those iterations of a loop do that do something, and which they are; None where all do."""
+def with_stride(body: t.TypedBody, index: str, outer: frozenset[str]) -> tuple[t.TypedBody, Stride] | None:
+    """What those iterations of a loop do that do something, and which they are; None where all do. outer: indices of the loops
+    around it."""
     match body.statements:
         case (t.TypedIf(otherwise=()) as guarded,):
             pass
@@ -32,7 +34,7 @@ def with_stride(body: t.TypedBody, index: str) -> tuple[t.TypedBody, Stride] | N
     if isinstance(guarded.test, t.Operation) and guarded.test.operator in ("&&", "&"):
         conjuncts = guarded.test.operands
     first, *others = conjuncts
-    stride = _stride(first, index)
+    stride = _stride(first, index, outer)
     if stride is None:
         return None
     statements: Sequence[t.TypedStatement] = guarded.then
@@ -42,7 +44,7 @@ def with_stride(body: t.TypedBody, index: str) -> tuple[t.TypedBody, Stride] | N
     return replace(body, statements=tuple(statements)), stride
 
 
-def _stride(test: t.Typed, index: str) -> Stride | None:
+def _stride(test: t.Typed, index: str, outer: frozenset[str]) -> Stride | None:
     match test:
         case t.Operation(
             operator="==",
@@ -50,30 +52,27 @@ def _stride(test: t.Typed, index: str) -> Stride | None:
                 t.Operation(operator="%", operands=(place, t.Literal(value=int(by))), dtype="int64", trap=None),
                 rest,
             ),
-        ) if by > 1 and _is_of_others(rest, index):
-            offset = _offset(place, index)
+        ) if by > 1 and _is_known(rest, outer):
+            offset = _offset(place, index, outer)
             return None if offset is None else Stride(by, offset, rest)
     return None
 
 
-def _offset(place: t.Typed, index: str) -> t.Typed | None:
+def _offset(place: t.Typed, index: str, outer: frozenset[str]) -> t.Typed | None:
     """What is added to the index; None where that is not all."""
     match place:
         case t.Index(name=name) if name == index:
             return t.Literal("int64", 0)
         case t.Operation(operator="+", operands=(one, other), dtype="int64", trap=None):
             for part, rest in ((one, other), (other, one)):
-                if _is_of_others(rest, index) and (offset := _offset(part, index)) is not None:
+                if _is_known(rest, outer) and (offset := _offset(part, index, outer)) is not None:
                     return replace(place, operands=(offset, rest))
         case t.Operation(operator="-", operands=(one, other), dtype="int64", trap=None):
-            if _is_of_others(other, index) and (offset := _offset(one, index)) is not None:
+            if _is_known(other, outer) and (offset := _offset(one, index, outer)) is not None:
                 return replace(place, operands=(offset, other))
     return None
 
 
-def _is_of_others(node: t.Typed, index: str) -> bool:
-    """Whether an integer is computed from other indices and arguments alone, and raises nothing."""
-    parts = list(t.walk(node))
-    known = all(isinstance(p, t.Index | t.Scalar | t.Literal | t.Operation | t.Convert) for p in parts)
-    same = any(isinstance(p, t.Index) and p.name == index for p in parts)
-    return known and not same and node.dtype == "int64" and not any(map(t.may_raise, parts))
+def _is_known(node: t.Typed, outer: frozenset[str]) -> bool:
+    """Whether it is an integer of 64 bits that is the same in all iterations of the loop."""
+    return node.dtype == "int64" and is_row_invariant(node, outer)

@@ -16,8 +16,8 @@ from lapwing.codegen.rows.tile_loops import TileWriter
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.faces import Face
-from lapwing.tiling.inner import InnerForm
-from lapwing.tiling.transposed import MARGIN, Plane, Planes, planes_of
+from lapwing.tiling.inner import InnerForm, planes_in
+from lapwing.tiling.transposed import MARGIN, Plane, Planes
 
 # From the C text of a lane, none for the first: loops, and the coordinates of its point.
 Indices = Callable[[str], Sequence[tuple[int, str]]]
@@ -27,12 +27,12 @@ class BlockWriter(TileWriter):
     """Writes the loop over blocks of rows, of which buffers hold what the lanes need."""
 
     def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
-        planes = planes_of(bound, form.order, form.coalesced, form.lanes, form.sweeps)
+        planes = planes_in(bound, form)
         assert planes is not None, "the form is not legal"
         # What lies in a buffer exists whatever conditions say.
         body, _ = for_lanes(bound, planes.places.__contains__)
         super().__init__(replace(bound, body=body), faces, form)
-        planes = planes_of(self.bound, form.order, form.coalesced, form.lanes, form.sweeps)
+        planes = planes_in(self.bound, form)
         assert planes is not None
         self.buffers = self.make_buffers(planes)
         self.printer.placed = self.buffers.elements()

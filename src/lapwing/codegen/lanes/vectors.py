@@ -433,10 +433,8 @@ class VectorSteps(ImageRegisters):
 
     def _wanted(self, number: int) -> list[int]:
         """How many steps ago that was what is wanted of a plane's vectors, but for what has been shifted since."""
-        shifted = [place for place in self._kept_shifts if place[0] == number]
-        places = dict.fromkeys(place for place in self.buffers.places.values() if place[0] == number)
-        used = {-distance(o)[1] for n, o in places if self._is_held(n, distance(o)) and (n, o) not in shifted}
-        return sorted(used)
+        own = [o for n, o in self.buffers.places.values() if n == number and (n, o) not in self._kept_shifts]
+        return sorted({-distance(offset)[1] for offset in own if self._is_held(number, distance(offset))})
 
     def _kept(self, number: int) -> range:
         """So many steps ago vectors were written that are kept."""

@@ -98,12 +98,13 @@ class TileWriter(OuterLoopWriter, FaceWriter):
     def _with_stride(self, body: t.TypedBody, index: str) -> t.TypedBody:
         """The body without a condition that holds in one of so many iterations, where the loop goes from one to the next.
         Functions that are called are so for all iterations of a strip."""
-        found = with_stride(body, index)
-        if found is not None and found[1].by == 2 and vector_bytes() == 64:
+        found = with_stride(body, index, frozenset(loop.name for loop in self.given.nest.loops) - {index})
+        if found is None or any(a.exact_sum for a in body.accumulators):
+            return body
+        if found[1].by == 2 and vector_bytes() == 64:
             return body  # half of the lanes of vectors that have masks are as fast
         nodes = (n for s in t.all_statements(body.statements) for v in t.own_values(s) for n in t.walk(v))
-        calls = any(is_called(node) and not is_invariant(node) for node in nodes)
-        if found is None or calls or any(a.exact_sum for a in body.accumulators):
+        if any(is_called(node) and not is_invariant(node) for node in nodes):
             return body
         body, self._stride = found
         return body
