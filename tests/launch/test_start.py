@@ -203,7 +203,7 @@ def test_files_are_utf8_in_every_locale(tmp_path: Path, locale: str) -> None:
             pytest.skip(f"no sources of locale {source} here")
     script = (
         "import sys, lapwing.runtime.binding.native as n, lapwing.export.stand_alone as s, lapwing.calibrate.calls\n"
-        "n._load_source.__globals__['build_shared_library'] = lambda **k: sys.exit(len(k['sources']) != 4)\n"
+        "n._load_source.__globals__['build_shared_library'] = lambda **k: sys.exit(len(k['sources']) != 5)\n"
         'n.build_tile(\'"lapwing.h" "support.h" "transposed.h"\', None)'
     )
     variables = {"LC_ALL": locale, "LOCPATH": str(tmp_path), "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

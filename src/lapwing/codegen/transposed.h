@@ -156,52 +156,6 @@ typedef int16_t lw_integer_2 __attribute__((may_alias));
 typedef int32_t lw_integer_4 __attribute__((may_alias));
 typedef int64_t lw_integer_8 __attribute__((may_alias));
 
-/* What two vectors make in a transposition: of squares of 8 elements or 4, first with those next to each other, then
- * with those two apart. */
-#define LW_LOWER_1_8(a, b) __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14)
-#define LW_UPPER_1_8(a, b) __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15)
-#define LW_LOWER_2_8(a, b) __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13)
-#define LW_UPPER_2_8(a, b) __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15)
-#define LW_LOWER_1_4(a, b) __builtin_shufflevector(a, b, 0, 4, 2, 6)
-#define LW_UPPER_1_4(a, b) __builtin_shufflevector(a, b, 1, 5, 3, 7)
-#define LW_HALVES_8(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7)
-#define LW_HALVES_4(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3)
-#define LW_LOW_HALF_8(a) __builtin_shufflevector(a, a, 0, 1, 2, 3)
-#define LW_HIGH_HALF_8(a) __builtin_shufflevector(a, a, 4, 5, 6, 7)
-#define LW_LOW_HALF_4(a) __builtin_shufflevector(a, a, 0, 1)
-#define LW_HIGH_HALF_4(a) __builtin_shufflevector(a, a, 2, 3)
-
-/* A square of eight rows of eight bytes, each `next` bytes after the one before it, transposed: its rows are to be
- * `to_next` bytes apart. Pairs of rows are interleaved, then pairs of pairs. */
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_shufflevector)
-LW_INLINE void lw_transpose_bytes(const uint8_t *rows, int64_t next, uint8_t *to, int64_t to_next) {
-    typedef uint8_t part __attribute__((vector_size(8), aligned(1), may_alias));
-    typedef uint8_t bytes __attribute__((vector_size(16)));
-    typedef uint16_t pairs __attribute__((vector_size(16)));
-    typedef uint32_t fours __attribute__((vector_size(16)));
-    pairs a[4];
-    for (int k = 0; k < 4; ++k) {
-        const part one = *(const part *)(rows + 2 * k * next), other = *(const part *)(rows + (2 * k + 1) * next);
-        a[k] = (pairs)__builtin_shufflevector(one, other, 0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
-    }
-    for (int half = 0; half < 2; ++half) {
-        fours b[2];
-        for (int k = 0; k < 2; ++k)
-            b[k] = half == 0 ? (fours)__builtin_shufflevector(a[2 * k], a[2 * k + 1], 0, 8, 1, 9, 2, 10, 3, 11)
-                             : (fours)__builtin_shufflevector(a[2 * k], a[2 * k + 1], 4, 12, 5, 13, 6, 14, 7, 15);
-        const bytes low = (bytes)__builtin_shufflevector(b[0], b[1], 0, 4, 1, 5);
-        const bytes high = (bytes)__builtin_shufflevector(b[0], b[1], 2, 6, 3, 7);
-        uint8_t *const here = to + 4 * half * to_next;
-        *(part *)here = __builtin_shufflevector(low, low, 0, 1, 2, 3, 4, 5, 6, 7);
-        *(part *)(here + to_next) = __builtin_shufflevector(low, low, 8, 9, 10, 11, 12, 13, 14, 15);
-        *(part *)(here + 2 * to_next) = __builtin_shufflevector(high, high, 0, 1, 2, 3, 4, 5, 6, 7);
-        *(part *)(here + 3 * to_next) = __builtin_shufflevector(high, high, 8, 9, 10, 11, 12, 13, 14, 15);
-    }
-}
-#endif
-#endif
-
 /* Of every lane LW_STEPS elements of a row of its own, from `step` on, laid side by side. */
 LW_INLINE void lw_profile_steps(int8_t *steps, const int8_t *const *rows, int64_t step, int64_t lanes) {
 #if defined(__has_builtin)
@@ -251,30 +205,13 @@ LW_INLINE void lw_profile_steps(int8_t *steps, const int8_t *const *rows, int64_
 #define LW_NAME(name) LW_JOINED(LW_JOINED(name, LW_BYTES), LW_JOINED(of, LW_STORED_BYTES))
 #define LW_ELEMENT LW_JOINED(lw_integer, LW_BYTES)
 #define LW_STORED LW_JOINED(lw_integer, LW_STORED_BYTES)
-#if LW_STORED_BYTES == 4 * LW_BYTES /* which compilers do not convert to at once */
-#define LW_CONVERTED(vector, type) __builtin_convertvector(__builtin_convertvector(vector, LW_NAME(lw_between)), type)
-#else
-#define LW_CONVERTED(vector, type) __builtin_convertvector(vector, type)
-#endif
-#define LW_SIZE LW_STORED_BYTES
 #else
 #define LW_NAME(name) LW_JOINED(name, LW_BYTES)
 #define LW_ELEMENT LW_NAME(lw_element)
 #define LW_STORED LW_ELEMENT
-#define LW_CONVERTED(vector, type) (vector)
-#define LW_SIZE LW_BYTES
 #endif
 
-/* The side of a square: what a vector register holds; none where the compiler cannot say how to permute one. */
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_shufflevector)
-#if LW_SIZE <= 2 || (LW_SIZE == 4 && defined(__AVX__)) || defined(__AVX512F__)
-#define LW_SIDE 8
-#elif LW_SIZE == 4 || defined(__AVX__)
-#define LW_SIDE 4
-#endif
-#endif
-#endif
+#include "squares.h"
 
 LW_INLINE void LW_NAME(lw_copy_lane)(LW_ELEMENT *steps, LW_STORED *row, int64_t along, int64_t step, int64_t lane,
                                      const lw_rows *rows, bool out) {
@@ -302,79 +239,6 @@ LW_INLINE void LW_NAME(lw_copy_lane)(LW_ELEMENT *steps, LW_STORED *row, int64_t 
 }
 
 #ifdef LW_SIDE
-
-typedef LW_STORED LW_NAME(lw_vector) __attribute__((vector_size(LW_SIDE * sizeof(LW_STORED))));
-typedef LW_STORED LW_NAME(lw_half) __attribute__((vector_size(LW_SIDE / 2 * sizeof(LW_STORED))));
-#if defined(LW_STORED_BYTES) && LW_STORED_BYTES == 4 * LW_BYTES
-typedef int32_t LW_NAME(lw_between) __attribute__((vector_size(LW_SIDE * 4)));
-#endif
-/* The same anywhere in memory. */
-typedef LW_ELEMENT LW_NAME(lw_any_vector) __attribute__((vector_size(LW_SIDE * LW_BYTES), aligned(LW_BYTES)));
-typedef LW_STORED LW_NAME(lw_any_half)
-    __attribute__((vector_size(LW_SIDE / 2 * sizeof(LW_STORED)), aligned(sizeof(LW_STORED))));
-
-#define LW_OF_SIDE(name) LW_JOINED(name, LW_SIDE)
-
-#if LW_SIZE == 1
-LW_INLINE void LW_NAME(lw_square_in)(LW_ELEMENT *steps, const LW_STORED *first, int64_t next, int64_t along) {
-    lw_transpose_bytes(first, next, along < 0 ? steps + 7 * LW_WIDTH : steps, along < 0 ? -LW_WIDTH : LW_WIDTH);
-}
-
-LW_INLINE void LW_NAME(lw_square_out)(const LW_ELEMENT *steps, LW_STORED *first, int64_t next, int64_t along) {
-    lw_transpose_bytes(along < 0 ? steps + 7 * LW_WIDTH : steps, along < 0 ? -LW_WIDTH : LW_WIDTH, first, next);
-}
-#else
-/* Of a transposition all but the exchange of halves, which loads and stores make. */
-LW_INLINE void LW_NAME(lw_transpose)(LW_NAME(lw_vector) * r) {
-    for (int i = 0; i < LW_SIDE; i += 2) {
-        const LW_NAME(lw_vector) a = r[i], b = r[i + 1];
-        r[i] = LW_OF_SIDE(LW_LOWER_1)(a, b);
-        r[i + 1] = LW_OF_SIDE(LW_UPPER_1)(a, b);
-    }
-#if LW_SIDE == 8
-    for (int k = 0; k < LW_SIDE / 2; ++k) {
-        const int i = k / 2 * 4 + k % 2;
-        const LW_NAME(lw_vector) a = r[i], b = r[i + 2];
-        r[i] = LW_LOWER_2_8(a, b);
-        r[i + 2] = LW_UPPER_2_8(a, b);
-    }
-#endif
-}
-
-/* A square; `next` leads from the elements of a lane to those of the next one. Where positions go down, so do the
- * steps. */
-LW_INLINE void LW_NAME(lw_square_in)(LW_ELEMENT *steps, const LW_STORED *first, int64_t next, int64_t along) {
-    LW_NAME(lw_vector) r[LW_SIDE];
-    for (int i = 0; i < LW_SIDE / 2; ++i) {
-        const LW_STORED *const one = first + i * next, *const other = one + LW_SIDE / 2 * next;
-        const LW_NAME(lw_half) a = *(const LW_NAME(lw_any_half) *)one;
-        const LW_NAME(lw_half) b = *(const LW_NAME(lw_any_half) *)other;
-        const LW_NAME(lw_half) c = *(const LW_NAME(lw_any_half) *)(one + LW_SIDE / 2);
-        const LW_NAME(lw_half) d = *(const LW_NAME(lw_any_half) *)(other + LW_SIDE / 2);
-        r[i] = LW_OF_SIDE(LW_HALVES)(a, b);
-        r[i + LW_SIDE / 2] = LW_OF_SIDE(LW_HALVES)(c, d);
-    }
-    LW_NAME(lw_transpose)(r);
-    for (int k = 0; k < LW_SIDE; ++k)
-        *(LW_NAME(lw_any_vector) *)(steps + (along < 0 ? LW_SIDE - 1 - k : k) * LW_WIDTH) =
-            LW_CONVERTED(r[k], LW_NAME(lw_any_vector));
-}
-
-LW_INLINE void LW_NAME(lw_square_out)(const LW_ELEMENT *steps, LW_STORED *first, int64_t next, int64_t along) {
-    LW_NAME(lw_vector) r[LW_SIDE];
-    for (int k = 0; k < LW_SIDE; ++k)
-        r[k] = LW_CONVERTED(*(const LW_NAME(lw_any_vector) *)(steps + (along < 0 ? LW_SIDE - 1 - k : k) * LW_WIDTH),
-                            LW_NAME(lw_vector));
-    LW_NAME(lw_transpose)(r);
-    for (int i = 0; i < LW_SIDE / 2; ++i) {
-        LW_STORED *const one = first + i * next, *const other = one + LW_SIDE / 2 * next;
-        *(LW_NAME(lw_any_half) *)one = LW_OF_SIDE(LW_LOW_HALF)(r[i]);
-        *(LW_NAME(lw_any_half) *)other = LW_OF_SIDE(LW_HIGH_HALF)(r[i]);
-        *(LW_NAME(lw_any_half) *)(one + LW_SIDE / 2) = LW_OF_SIDE(LW_LOW_HALF)(r[i + LW_SIDE / 2]);
-        *(LW_NAME(lw_any_half) *)(other + LW_SIDE / 2) = LW_OF_SIDE(LW_HIGH_HALF)(r[i + LW_SIDE / 2]);
-    }
-}
-#endif
 
 /* A square of which only some elements are wanted; `step` and `lane` are its first ones. */
 LW_INLINE void LW_NAME(lw_part_of_square)(LW_ELEMENT *steps, LW_STORED *first, int64_t next, int64_t along,
@@ -530,14 +394,12 @@ LW_INLINE void LW_NAME(lw_copy_idle)(void *to, const void *from, int64_t first, 
     }
 }
 
-#undef LW_OF_SIDE
 #undef LW_SIDE
+#undef LW_PART
 #undef LW_NAME
 #undef LW_ELEMENT
 #undef LW_STORED
 #undef LW_STORED_BYTES
-#undef LW_CONVERTED
-#undef LW_SIZE
 #undef LW_COPY
 #undef LW_CALLED
 #undef LW_BYTES

@@ -43,7 +43,16 @@ LIBURING = ("-DLAPWING_LIBURING", "-luring")
 _CODEGEN = Path(__file__).parents[2] / "codegen"
 HEADERS = tuple(  # that generated code includes
     _CODEGEN / name
-    for name in ("support.h", "strips.h", "scans.h", "outer_loops.h", "transposed.h", "correctly_rounded.h", "ranges.h")
+    for name in (
+        "support.h",
+        "strips.h",
+        "scans.h",
+        "outer_loops.h",
+        "transposed.h",
+        "squares.h",
+        "correctly_rounded.h",
+        "ranges.h",
+    )
 )
 
 Announce = Callable[[str], None] | None
@@ -251,8 +260,16 @@ def exact_tile_flags(source: str, announce: Announce) -> tuple[str, ...]:
 
 def headers_of(source: str) -> dict[str, str]:
     """The texts of the headers that generated code includes, by name."""
-    known = (SOURCES / "lapwing.h", *HEADERS)
-    return {path.name: path.read_text(encoding="utf-8") for path in known if f'"{path.name}"' in source}
+    known = {path.name: path for path in (SOURCES / "lapwing.h", *HEADERS)}
+    found: dict[str, str] = {}
+    texts = [source]
+    while texts:
+        text = texts.pop()
+        for name in known.keys() - found.keys():
+            if f'"{name}"' in text:
+                found[name] = known[name].read_text(encoding="utf-8")
+                texts.append(found[name])
+    return dict(sorted(found.items()))
 
 
 def _built_exactly(
