@@ -24,6 +24,7 @@ from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.source import call_by_name
 from lapwing.notices import followed, say
 from lapwing.runtime.arrays.distributed import DistributedArray
+from lapwing.runtime.memory_pool import pooled
 from lapwing.runtime.mpi.threads import one_call
 from lapwing.scratch_arrays import wanted
 from lapwing.store.array import StoredArray
@@ -113,7 +114,7 @@ class ProgramOfNests:
         follow = partial(followed, label=nest.name)
         wholes = None if watched is not None else [self._whole(k, nest) for k in range(len(self.wholes))]
         driver = self.program.driver(calls, procedures, sweeps, follow, wholes)
-        with wanted():
+        with wanted(), pooled():
             returned = call_by_name(driver, given, nest.python)
         wrapped = {id(given[n]): v for n, v in arguments.items() if isinstance(v, DistributedArray)}
         return _as_passed(returned, wrapped) if wrapped else returned

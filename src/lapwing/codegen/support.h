@@ -558,10 +558,10 @@ LW_INLINE int64_t lw_integer_power(int64_t base, int64_t exponent, int64_t limit
 
 /* An index into an axis: negative ones count from the end, as in Python. */
 LW_INLINE int64_t lw_lookup(int64_t index, int64_t extent, int64_t id, int64_t *trap) {
-    const int64_t wrapped = index < 0 ? index + extent : index;
-    const bool inside = wrapped >= 0 && wrapped < extent;
+    if (__builtin_expect((uint64_t)index < (uint64_t)extent, 1)) return index;
+    const bool inside = index < 0 && index >= -extent;
     lw_note(!inside, id, trap);
-    return inside ? wrapped : 0;
+    return inside ? index + extent : 0;
 }
 
 /* Whether an index is inside an axis, from its start. */

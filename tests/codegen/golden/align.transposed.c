@@ -48,7 +48,9 @@ LW_INLINE void align_point_in_vector(const int32_t *restrict h_2_ago_1_above, co
 static void compute_wide(lw_tile *tile, const lw_box *box) {
     int32_t *restrict const h = tile->arrays[0].base;
     const int64_t h_s0 = tile->arrays[0].stride[0];
+    const int64_t a_n0 = tile->arrays[1].shape[0];
     const uint8_t *restrict const a = tile->arrays[1].base;
+    const int64_t b_n0 = tile->arrays[2].shape[0];
     const uint8_t *restrict const b = tile->arrays[2].base;
     const int32_t match = (int32_t)tile->scalars[2].i;
     const int32_t mismatch = (int32_t)tile->scalars[3].i;
@@ -62,8 +64,8 @@ static void compute_wide(lw_tile *tile, const lw_box *box) {
     {
         const int64_t j = box->lo[1];
         const uint8_t *const b_here = &b[j - 1] - (-length);
-        for (int64_t lane = lw_max_i64(-length, (j - 1) - tile->arrays[2].shape[0] + 1) - (-length); lane
-                < lw_min_i64(64, (j - 1) + 1) - (-length); ++lane)
+        for (int64_t lane = lw_max_i64(-length, (j - 1) - b_n0 + 1) - (-length); lane < lw_min_i64(64, (j - 1) + 1)
+                - (-length); ++lane)
             b_lanes[lane] = b_here[-lane];
     }
     int64_t row_from[104], row_until[104];
@@ -106,11 +108,11 @@ static void compute_wide(lw_tile *tile, const lw_box *box) {
         {
             const int64_t i = block;
             const uint8_t *const a_here = &a[i - 1] + (-16);
-            if (-(i - 1) <= -16 && 80 <= tile->arrays[1].shape[0] - (i - 1))
+            if (-(i - 1) <= -16 && 80 <= a_n0 - (i - 1))
                 for (int64_t lane = 0; lane < 96; ++lane) a_lanes[lane] = a_here[lane];
             else
-                for (int64_t lane = lw_max_i64(-16, -(i - 1)) - (-16); lane < lw_min_i64(80, tile->arrays[1].shape[0]
-                        - (i - 1)) - (-16); ++lane)
+                for (int64_t lane = lw_max_i64(-16, -(i - 1)) - (-16); lane < lw_min_i64(80, a_n0 - (i - 1))
+                        - (-16); ++lane)
                     a_lanes[lane] = a_here[lane];
         }
         lw_copy_steps_4(h_steps + (-8 & 15) * 104 + 16, h_first, h_s0, 1, -8, -1, lanes, &h_rows, false, true);
@@ -379,7 +381,9 @@ LW_INLINE void align_point_in_vector_narrow(const int16_t *restrict h_2_ago_1_ab
 static void compute_narrow(lw_tile *tile, const lw_box *box) {
     int32_t *restrict const h = tile->arrays[0].base;
     const int64_t h_s0 = tile->arrays[0].stride[0];
+    const int64_t a_n0 = tile->arrays[1].shape[0];
     const uint8_t *restrict const a = tile->arrays[1].base;
+    const int64_t b_n0 = tile->arrays[2].shape[0];
     const uint8_t *restrict const b = tile->arrays[2].base;
     const int32_t match = (int32_t)tile->scalars[2].i;
     const int32_t mismatch = (int32_t)tile->scalars[3].i;
@@ -393,8 +397,8 @@ static void compute_narrow(lw_tile *tile, const lw_box *box) {
     {
         const int64_t j = box->lo[1];
         const uint8_t *const b_here = &b[j - 1] - (-length);
-        for (int64_t lane = lw_max_i64(-length, (j - 1) - tile->arrays[2].shape[0] + 1) - (-length); lane
-                < lw_min_i64(64, (j - 1) + 1) - (-length); ++lane)
+        for (int64_t lane = lw_max_i64(-length, (j - 1) - b_n0 + 1) - (-length); lane < lw_min_i64(64, (j - 1) + 1)
+                - (-length); ++lane)
             b_lanes[lane] = b_here[-lane];
     }
     int64_t row_from[104], row_until[104];
@@ -437,11 +441,11 @@ static void compute_narrow(lw_tile *tile, const lw_box *box) {
         {
             const int64_t i = block;
             const uint8_t *const a_here = &a[i - 1] + (-16);
-            if (-(i - 1) <= -16 && 80 <= tile->arrays[1].shape[0] - (i - 1))
+            if (-(i - 1) <= -16 && 80 <= a_n0 - (i - 1))
                 for (int64_t lane = 0; lane < 96; ++lane) a_lanes[lane] = a_here[lane];
             else
-                for (int64_t lane = lw_max_i64(-16, -(i - 1)) - (-16); lane < lw_min_i64(80, tile->arrays[1].shape[0]
-                        - (i - 1)) - (-16); ++lane)
+                for (int64_t lane = lw_max_i64(-16, -(i - 1)) - (-16); lane < lw_min_i64(80, a_n0 - (i - 1))
+                        - (-16); ++lane)
                     a_lanes[lane] = a_here[lane];
         }
         lw_copy_steps_2_of_4(h_steps + (-8 & 15) * 104 + 16, h_first, h_s0, 1, -8, -1, lanes, &h_rows, false, true);

@@ -7,15 +7,16 @@
 #include "lapwing.h"
 #include "support.h"
 
-LW_INLINE void looked_up_point(const lw_tile *tile, double *restrict u, int64_t u_s0, const double *restrict table,
+LW_INLINE void looked_up_point(double *restrict u, int64_t u_s0, const double *restrict table, int64_t table_n0,
         const int8_t *restrict kind, int64_t kind_s0, int64_t *trap, int64_t i, int64_t j) {
-    u[i * u_s0 + j] = (u[(i - 1) * u_s0 + j] / table[lw_lookup((int64_t)(kind[i * kind_s0 + j]),
-            tile->arrays[1].shape[0], 1, trap)]) + table[3];
+    u[i * u_s0 + j] = (u[(i - 1) * u_s0 + j] / table[lw_lookup((int64_t)(kind[i * kind_s0 + j]), table_n0, 1, trap)])
+            + table[3];
 }
 
 void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     double *restrict const u = tile->arrays[0].base;
     const int64_t u_s0 = tile->arrays[0].stride[0];
+    const int64_t table_n0 = tile->arrays[1].shape[0];
     const double *restrict const table = tile->arrays[1].base;
     const int8_t *restrict const kind = tile->arrays[2].base;
     const int64_t kind_s0 = tile->arrays[2].stride[0];
@@ -25,7 +26,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
         const int64_t j_end = box->hi[1];
         #pragma GCC ivdep
         for (int64_t j = box->lo[1]; j < j_end; ++j) {
-            looked_up_point(tile, u, u_s0, table, kind, kind_s0, &trap, i, j);
+            looked_up_point(u, u_s0, table, table_n0, kind, kind_s0, &trap, i, j);
         }
         __asm__ volatile("" ::: "memory");
     }

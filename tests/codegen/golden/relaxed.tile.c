@@ -17,8 +17,8 @@
 #include "lapwing.h"
 #include "support.h"
 
-LW_INLINE void relaxed_point(const lw_tile *tile, double *restrict u, int64_t u_s0, double *restrict q, int64_t q_s0,
-        int64_t q_s1, int64_t q_shape2, double *best, int64_t *best_at_i, int64_t *best_at_j, int64_t *row,
+LW_INLINE void relaxed_point(double *restrict u, int64_t u_s0, double *restrict q, int64_t q_s0, int64_t q_s1,
+        int64_t q_n2, int64_t q_shape2, double *best, int64_t *best_at_i, int64_t *best_at_j, int64_t *row,
         int64_t *column, int64_t i, int64_t j) {
     if (!(u[i * u_s0 + j] == 0.0)) {
         const int32_t change = 0;
@@ -26,7 +26,7 @@ LW_INLINE void relaxed_point(const lw_tile *tile, double *restrict u, int64_t u_
         const int64_t c_end = q_shape2;
         for (int64_t c = INT64_C(0); c < c_end; ++c) {
             const double q_new = 0.5 * (q[(i - 1) * q_s0 + j * q_s1 + c] + q[i * q_s0 + (j - 1) * q_s1 + lw_wrap((c
-                    - INT64_C(1)), tile->arrays[1].shape[2])]);
+                    - INT64_C(1)), q_n2)]);
             q[i * q_s0 + j * q_s1 + c] = q_new;
             if (q_new > 1.0) {
                 break;
@@ -54,6 +54,7 @@ LW_INLINE void relaxed_point(const lw_tile *tile, double *restrict u, int64_t u_
 void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     double *restrict const u = tile->arrays[0].base;
     const int64_t u_s0 = tile->arrays[0].stride[0];
+    const int64_t q_n2 = tile->arrays[1].shape[2];
     double *restrict const q = tile->arrays[1].base;
     const int64_t q_s0 = tile->arrays[1].stride[0];
     const int64_t q_s1 = tile->arrays[1].stride[1];
@@ -67,7 +68,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     for (int64_t i = box->lo[0]; i < i_end; ++i) {
         const int64_t j_end = box->hi[1];
         for (int64_t j = box->lo[1]; j < j_end; ++j) {
-            relaxed_point(tile, u, u_s0, q, q_s0, q_s1, q_shape2, &best, &best_at_i, &best_at_j, &row, &column, i, j);
+            relaxed_point(u, u_s0, q, q_s0, q_s1, q_n2, q_shape2, &best, &best_at_i, &best_at_j, &row, &column, i, j);
         }
     }
     tile->accumulators[0].f = best;

@@ -49,17 +49,22 @@ _ALWAYS = t.Literal("bool", True)
 
 # Whether an element exists in every iteration, so that it may be loaded whatever conditions say.
 Exists = Callable[[t.Load], bool]
+Stays = Callable[[t.TypedIf], bool]
 
 
 def without_branches(
-    bound: BoundNest, body: t.TypedBody, exists: Exists = lambda _: False, in_strips: bool = False
+    bound: BoundNest,
+    body: t.TypedBody,
+    exists: Exists = lambda _: False,
+    in_strips: bool = False,
+    stays: Stays = lambda _: False,
 ) -> t.TypedBody:
     """The body with conditional statements as values where these may always be computed.
 
     bound: its nest; exists: which elements every iteration has, beside those that are known to; in_strips: whether functions may
-    be called where conditions hold.
+    be called where conditions hold; stays: which conditions are branches anyway.
     """
-    known = _Known(elements_that_exist(bound, body, exists), bound.nest.is_sequential)
+    known = _Known(elements_that_exist(bound, body, exists), bound.nest.is_sequential, stays=stays)
     statements, _ = _converted_all(body, known, in_strips)
     return replace(body, statements=tuple(statements))
 
@@ -95,11 +100,13 @@ def elements_that_exist(bound: BoundNest, body: t.TypedBody, exists: Exists = la
 @dataclass(frozen=True)
 class _Known:
     """exists: which elements are there in every iteration; is_sequential: whether the nest is one of which elements may be stored
-    to that exist under their conditions alone; in_lanes: whether iterations are those of lanes in buffers."""
+    to that exist under their conditions alone; in_lanes: whether iterations are those of lanes in buffers; stays: which
+    conditions are branches anyway."""
 
     exists: Exists
     is_sequential: bool
     in_lanes: bool = False
+    stays: Stays = lambda _: False
 
     def may_be_stored(self, target: t.Load) -> bool:
         """Whether an element may be stored to in every iteration."""
@@ -135,6 +142,8 @@ def _converted(
         elif isinstance(statement, t.TypedIf):
             given = replace(tests)
             try:
+                if known.stays(statement):
+                    raise _Unfit("it is predicted well")
                 done = _Converter(statement, known, tests, accumulators, in_strips).statements()
             except _Unfit as unfit:
                 reason = reason or str(unfit)

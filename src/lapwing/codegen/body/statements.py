@@ -31,6 +31,7 @@ from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.typed import loads
+from lapwing.tiling.searches import searches
 
 INDEPENDENT = "#pragma GCC ivdep"  # of a loop's iterations
 # "ivdep" and "omp simd" free the iterations of one loop from each other, not those of the loop around it. Compilers have
@@ -73,7 +74,7 @@ class StatementWriter:
         # Of what functions give for a strip: the array that they fill, and how far behind the iteration's place it is there.
         self._strip_places: dict[t.Local, tuple[t.Local, int]] = {}
         self._term_places: dict[str, str] = {}  # of sums to which every iteration of a strip adds one term
-        self.printer = Printer(self._name, self.element, self._extent, self.affine)
+        self.printer = Printer(self._name, self.element, self.extent, self.affine)
 
     # -- names -------------------------------------------------------------------------------------------------------
 
@@ -134,9 +135,8 @@ class StatementWriter:
     def element(self, array: str, subscripts: list[str]) -> str:
         return element(self.array(array), [self.stride(array, axis) for axis in range(len(subscripts) - 1)], subscripts)
 
-    def _extent(self, array: str, axis: int) -> str:
-        position = [a.name for a in self.bound.arrays].index(array)
-        return f"tile->arrays[{position}].shape[{axis}]"
+    def extent(self, array: str, axis: int) -> str:
+        return self.names.get(("extent", array, axis), f"{array}_n{axis}")
 
     # -- statements --------------------------------------------------------------------------------------------------
 
@@ -325,7 +325,7 @@ class StatementWriter:
         checked = replace(loop, start=start, stop=stop)
         self._versions |= {id(free): free, id(checked): checked}
         self._settled |= {id(checked): checked, **({id(free): free} if id(loop) in self._settled else {})}
-        tests = [f"lw_inside({stripped(self.printer.print(c.index))}, {self._extent(c.array, c.axis)})" for c in checks]
+        tests = [f"lw_inside({stripped(self.printer.print(c.index))}, {self.extent(c.array, c.axis)})" for c in checks]
         lines = [
             f"const int64_t {self._name(local)} = {stripped(self.printer.print(bound))};"
             for local, bound in ((start, loop.start), (stop, loop.stop))
@@ -381,8 +381,8 @@ class StatementWriter:
     # -- loops in strips, distributed over several ----------------------------------------------------------------------
 
     def _body_of_inner(self, loop: t.TypedFor) -> tuple[t.TypedStatement, ...]:
-        """What an inner loop does, without branches where its iterations are independent and hand nothing on, and with functions
-        called before conditions."""
+        """What an inner loop does, without branches but those that are predicted well, and with functions called before
+        conditions."""
         if not self.in_strips:
             return loop.body
         _, body = self._inner_bodies.get(id(loop), (loop, None))
@@ -398,9 +398,15 @@ class StatementWriter:
         body = replace(self.bound.body, statements=loop.body)
         independent = loop.independent and assigned <= declared
         exists = loop.exist.__contains__
-        if counts_up:
-            return for_strips(self.bound, body, loop.index.name, independent, exists).statements
-        return without_branches(self.bound, body, exists).statements if independent else loop.body
+        if not independent:
+            body = without_branches(self.bound, body, exists, stays=searches(loop, assigned - declared))
+        elif not counts_up:
+            body = without_branches(self.bound, body, exists)
+        return (
+            for_strips(self.bound, body, loop.index.name, independent, exists).statements
+            if counts_up
+            else body.statements
+        )
 
     def _wraps_of_inner(self, loop: t.TypedFor) -> Wrapping:
         """What wraps along an inner loop of which iterations are independent, so that they are worth vectors."""

@@ -203,7 +203,7 @@ class BlockWriter(TileWriter):
         """From and until where elements are inside their array along a loop, from the reference on."""
         loop = self.nest.loops[k]
         axis, affine = self.axis_along(plane, k)
-        index, extent = self.affine(affine), self._extent(plane.array, axis)
+        index, extent = self.affine(affine), self.extent(plane.array, axis)
         if loop.step == 1:
             return f"-({index})", f"{extent} - ({index})"
         return f"{index} - {extent} + 1", f"{index} + 1"

@@ -195,7 +195,7 @@ class NarrowTileWriter(TransposedTileWriter):
 
     def _range_of_table(self, element: t.Load) -> str:
         name = element.array
-        suffix, extents = SUFFIXES[self.bound.array(name).dtype], [self._extent(name, axis) for axis in (0, 1)]
+        suffix, extents = SUFFIXES[self.bound.array(name).dtype], [self.extent(name, axis) for axis in (0, 1)]
         return f"lw_table_range_{suffix}({self.array(name)}, {self.stride(name, 0)}, {extents[0]}, {extents[1]})"
 
     def _letters(self, v: int, w: int, part: str) -> Iterator[str]:
@@ -207,9 +207,9 @@ class NarrowTileWriter(TransposedTileWriter):
         for profile in self.vectors.profiles:
             # Rows of a profile that fewer lanes would read than there are are not worth making.
             rows = f"{part}.hi[{v}] - {part}.lo[{v}]"
-            yield f"{self._extent(profile.element.array, profile.axis)} <= {rows}"
+            yield f"{self.extent(profile.element.array, profile.axis)} <= {rows}"
             for load, axis in ((profile.stays, profile.axis), (profile.moves, 1 - profile.axis)):
-                extent = self._extent(profile.element.array, axis)
+                extent = self.extent(profile.element.array, axis)
                 yield f"lw_are_indices_{SUFFIXES[load.dtype]}({', '.join(self._along(load, v, w, part))}, {extent})"
 
     def _along(self, load: t.Load, v: int, w: int, part: str) -> tuple[str, str, str]:

@@ -324,7 +324,7 @@ class PointWriter(BlockWriter):
         def place(load: t.Load) -> tuple[str, str, str]:
             last = load.subscripts[-1]
             assert isinstance(last, t.AffineSubscript)
-            extent = self._extent(load.array, len(load.subscripts) - 1)
+            extent = self.extent(load.array, len(load.subscripts) - 1)
             return self.printer.in_array(load), self.affine(last.affine), extent
 
         if when is When.GROUP:
@@ -344,7 +344,7 @@ class PointWriter(BlockWriter):
         made = [
             line
             for profile in profiles
-            for line in profiles.made(profile, self.printer.in_array, self.element, self._extent)
+            for line in profiles.made(profile, self.printer.in_array, self.element, self.extent)
         ]
         body = "\n".join(made)
         place = Lines()

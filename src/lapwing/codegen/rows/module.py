@@ -99,7 +99,7 @@ class ModuleWriter(StatementWriter):
             yield f"lw_numpy_loop {loop_variable(name, dtype)};"
 
     def declarations(self, body: str) -> Iterator[str]:
-        """Local names for what the body uses of the tile: arrays, strides, scalars, accumulators."""
+        """Local names for what the body uses of the tile: arrays, their strides and extents, scalars, accumulators."""
         yield from self.array_declarations(body)
         yield from self.scalar_declarations(body)
         offsets = self.accumulator_offsets()
@@ -116,6 +116,9 @@ class ModuleWriter(StatementWriter):
 
     def array_declarations(self, body: str) -> Iterator[str]:
         for position, array in enumerate(self.bound.arrays):
+            for axis in range(len(array.shape)):
+                if mentions(body, self.extent(array.name, axis)):
+                    yield f"const int64_t {self.extent(array.name, axis)} = tile->arrays[{position}].shape[{axis}];"
             if not mentions(body, self.array(array.name)):
                 continue
             const = "" if array.name in self.nest.written else "const "
@@ -269,7 +272,8 @@ class ModuleWriter(StatementWriter):
             if mentions(body, name):
                 found.append((f"{const}{C_TYPES[array.dtype]} *restrict {name}", name))
             strides = [self.stride(array.name, axis) for axis in range(len(array.shape) - 1)]
-            found += [(f"int64_t {stride}", stride) for stride in strides if mentions(body, stride)]
+            extents = [self.extent(array.name, axis) for axis in range(len(array.shape))]
+            found += [(f"int64_t {name}", name) for name in (*strides, *extents) if mentions(body, name)]
         found += [(declared, name) for declared, name in self.buffer_parameters() if mentions(body, name)]
         found += [
             (declared, given) for declared, given in self.local_parameters() if mentions(body, _name_in(declared))
