@@ -30,6 +30,7 @@ from lapwing.loopnest.binding.promotion import (  # fmt: skip
     PY_INT,
     Interval,
     ScalarType,
+    dtype_range,
     fits,
     holds_exactly,
     is_inexact,
@@ -290,6 +291,12 @@ class ExpressionLowering(ComplexLowering):
                 compute, result = self._numpy_arithmetic(operator, a, ka, b, kb, line)
                 by_numpy.add(compute)
             results.add(result)
+        if (
+            by_python == {"int64"}
+            and python_interval is not None
+            and self._may_wrap(operator, a, b, by_numpy, python_interval)
+        ):
+            return self._fitting(operator, a, b, min(by_numpy), frozenset(results), line)
         dtype = self._one_dtype(by_python, by_numpy, operator, a, b, python_interval, line)
         operands = (self._operand(a, dtype, line), self._operand(b, dtype, line))
         trap = None
@@ -304,6 +311,33 @@ class ExpressionLowering(ComplexLowering):
         interval = python_interval if PY_INT in results else None
         code = t.Operation(result_dtype, typed_operator, operands, trap)
         return Value(code, frozenset(results), interval, _python_results(operator, a, b))
+
+    @staticmethod
+    def _may_wrap(operator: str, a: Value, b: Value, by_numpy: set[str], python_interval: Interval) -> bool:
+        """Whether arithmetic is between Python ints, or of a smaller NumPy integer, depending on the values: where everything
+        fits, both give the same."""
+        if operator not in ("+", "-", "*", "//", "%") or len(by_numpy) != 1:
+            return False
+        (dtype,) = by_numpy
+        intervals = [python_interval] if operator in "+-*" else [python_interval, a.extent, b.extent]
+        return dtype in ("int8", "int16", "int32") and not all(fits(interval, dtype) for interval in intervals)
+
+    def _fitting(self, operator: str, a: Value, b: Value, dtype: str, types: frozenset[ScalarType], line: int) -> Value:
+        """Such arithmetic, whose operands and result have to fit the dtype. Sequential regions see as they run if they do."""
+        if not self.nest.is_sequential:
+            self._mixed(a if a.only is None else b, line, tiled_only=True)
+        advice = "Lapwing has no such number; convert the operands, for example with int(x)"
+        operands = []
+        for value in (a, b):
+            code = self._convert(value.code, "int64", line)
+            if not fits(value.extent, dtype):
+                message = f"a Python int does not fit {dtype}, which it meets depending on the values: {advice}"
+                code = self._convert(t.Convert(dtype, code, self._trap(line, message)), "int64", line)
+            operands.append(code)
+        message = f"{operator} of {a.describe()} and {b.describe()} does not fit {dtype}: {advice}"
+        by_zero = self._division_trap(operator, b, set(types), line)
+        result = t.Convert(dtype, t.Operation("int64", operator, tuple(operands), by_zero), self._trap(line, message))
+        return Value(result, types, dtype_range(dtype))
 
     def _shift(self, operator: str, a: Value, b: Value, line: int) -> Value:
         """NumPy shifts everything out where the count is negative or too large; Python raises, or has more digits."""
@@ -395,6 +429,8 @@ class ExpressionLowering(ComplexLowering):
             safe_zero = not is_inexact(other) or operator in "+-" or never_negative
             if safe_zero and operator in "+-*" and fits(python_interval, other):
                 return other
+            if operator in ("//", "%") and not is_inexact(other) and fits(python_interval, other):
+                return other  # _may_wrap has seen that the operands fit
         self._mixed(a if a.only is None else b, line)
 
     def _interval(self, operator: str, a: Interval, b: Interval, line: int, check: bool) -> Interval:

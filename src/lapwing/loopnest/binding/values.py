@@ -156,7 +156,7 @@ class ValueLowering:
         """A value in the dtype. Sequential regions see as they run whether a Python int fits, as NumPy does."""
         if PY_INT not in value.types or is_inexact(dtype) or dtype == "bool" or fits(value.integers(PY_INT), dtype):
             return self._convert(value.code, dtype, line)
-        if value.only is None:
+        if value.wraps_in(dtype) or any(kind.is_inexact for kind in value.types):
             self._mixed(value, line)
         message = f"a Python int does not fit {dtype}; the plain loop raises OverflowError here"
         return t.Convert(dtype, value.code, self._trap(line, message))
@@ -179,12 +179,13 @@ class ValueLowering:
                 tiled_only=True,
             )  # fmt: skip
 
-    def _mixed(self, value: Value, line: int) -> NoReturn:
+    def _mixed(self, value: Value, line: int, tiled_only: bool = False) -> NoReturn:
         is_complex = any(kind.is_complex for kind in value.types)
         example = "numpy.complex128(0) or 0j" if is_complex else "numpy.float32(0) or 0.0"
-        self._refuse(
+        self.refusals.refuse(
             line, f"the type of a value depends on the values: it is {value.describe()}",
             f"write the constant in the other type, for example {example}, so that the result has one type",
+            tiled_only,
         )  # fmt: skip
 
     def _refuse(self, line: int, found: str, supported: str) -> NoReturn:
