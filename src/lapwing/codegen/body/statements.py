@@ -31,7 +31,7 @@ from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.typed import loads
-from lapwing.tiling.searches import searches
+from lapwing.tiling.branches import branches
 
 INDEPENDENT = "#pragma GCC ivdep"  # of a loop's iterations
 # "ivdep" and "omp simd" free the iterations of one loop from each other, not those of the loop around it. Compilers have
@@ -399,7 +399,7 @@ class StatementWriter:
         independent = loop.independent and assigned <= declared
         exists = loop.exist.__contains__
         if not independent:
-            body = without_branches(self.bound, body, exists, stays=searches(loop, assigned - declared))
+            body = without_branches(self.bound, body, exists, stays=branches(loop, assigned - declared))
         elif not counts_up:
             body = without_branches(self.bound, body, exists)
         return (

@@ -52,16 +52,15 @@ def kept_in_elements(x, ends, out):
 
 @lw.nest
 def limited(x, ends, out):
-    """What is tested is data, in a loop that hands on a sum."""
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            level = 0.0
-            for k in range(x.shape[1]):
-                if x[i, k] > 0.5:
-                    level = 0.5 * level + x[i, k]
-                else:
-                    level = 0.25 * level
-            out[i, j] = level
+    """What is tested is data, in a loop that hands on a number, and rows wait for each other."""
+    for i in range(1, out.shape[0]):
+        level = out[i - 1, 0]
+        for k in range(x.shape[1]):
+            if x[i, k] > 0.5:
+                level = 0.5 * level + x[i, k]
+            else:
+                level = 0.25 * level
+        out[i, 0] = level
 
 
 @lw.nest
@@ -76,6 +75,17 @@ def searched_inside(x, ends, out):
                     if x[i, k] * j > best:
                         best = x[i, k] * j
             out[i, j] = best
+
+
+@lw.nest
+def divided(x, ends, out):
+    """What is done under the condition takes long."""
+    for i in range(1, out.shape[0]):
+        level = out[i - 1, 0]
+        for k in range(x.shape[1]):
+            if x[i, k] > 0.5:
+                level = 1.0 / (2.0 + level * level)
+        out[i, 0] = level
 
 
 def arguments(nest: lw.Nest, seed: int = 3) -> dict[str, Any]:
@@ -103,12 +113,12 @@ def test_conditions_on_data_and_searches_among_few_are_values(nest: lw.Nest) -> 
     assert "lw_select_f64" in text
 
 
-@pytest.mark.parametrize("nest", [longest, kept_in_elements, searched_inside])
-def test_searches_among_many_are_branches(nest: lw.Nest) -> None:
+@pytest.mark.parametrize("nest", [longest, kept_in_elements, searched_inside, divided])
+def test_searches_among_many_and_what_takes_long_are_branches(nest: lw.Nest) -> None:
     assert "if (" in inner_loop(nest)
 
 
-@pytest.mark.parametrize("nest", [steepest, longest, kept_in_elements, limited, searched_inside])
+@pytest.mark.parametrize("nest", [steepest, longest, kept_in_elements, limited, searched_inside, divided])
 def test_results_are_those_of_the_plain_loop(nest: lw.Nest) -> None:
     for seed in range(3):
         given, expected = arguments(nest, seed), arguments(nest, seed)
