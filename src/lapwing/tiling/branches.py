@@ -25,17 +25,14 @@ IsBranch = Callable[[t.TypedIf], bool]
 
 def branches(loop: t.TypedFor, carried: Set[t.Local]) -> IsBranch:
     """Which statements of a loop are such conditions, or have one inside. carried: the variables that its iterations hand on."""
-    finds = _nothing if _is_short(loop) else _finds(loop, carried)
+    # An element is better not stored to in every iteration and loaded in the next one, however few there are.
+    finds = _finds(loop, frozenset() if _is_short(loop) else carried)
 
     def is_branch(statement: t.TypedIf) -> bool:
         inside = (one for one in t.all_statements((statement,)) if isinstance(one, t.TypedIf))
         return _takes_long(statement) or any(map(finds, inside))
 
     return is_branch
-
-
-def _nothing(_: t.TypedIf) -> bool:
-    return False
 
 
 def _finds(loop: t.TypedFor, carried: Set[t.Local]) -> IsBranch:
