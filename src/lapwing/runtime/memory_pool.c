@@ -66,7 +66,8 @@ static block *mapped_block(size_t bytes) {
     block *const made = mmap(NULL, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (made == MAP_FAILED) return NULL;
 #ifdef MADV_HUGEPAGE
-    if (capacity >= 2 * HUGE_PAGE) madvise(made, capacity, MADV_HUGEPAGE);
+    /* Of what is larger than the pool only few elements may ever be touched. */
+    if (capacity >= 2 * HUGE_PAGE && capacity <= most_bytes) madvise(made, capacity, MADV_HUGEPAGE);
 #endif
     made->capacity = capacity;
     return made;

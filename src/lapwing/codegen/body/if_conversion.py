@@ -143,7 +143,7 @@ def _converted(
             given = replace(tests)
             try:
                 if known.stays(statement):
-                    raise _Unfit("it is predicted well")
+                    raise _Unfit("it is better a branch")
                 done = _Converter(statement, known, tests, accumulators, in_strips).statements()
             except _Unfit as unfit:
                 reason = reason or str(unfit)

@@ -381,8 +381,8 @@ class StatementWriter:
     # -- loops in strips, distributed over several ----------------------------------------------------------------------
 
     def _body_of_inner(self, loop: t.TypedFor) -> tuple[t.TypedStatement, ...]:
-        """What an inner loop does, without branches but those that are predicted well, and with functions called before
-        conditions."""
+        """What an inner loop does, without branches but those that are better than choices between values, and with functions
+        called before conditions."""
         if not self.in_strips:
             return loop.body
         _, body = self._inner_bodies.get(id(loop), (loop, None))
