@@ -68,3 +68,23 @@ def test_an_error_says_where_and_what_to_do() -> None:
     ):
         combined(road, 0, 3, out)
     assert not out.any()
+
+
+@lw.nest
+def integer_or_float(a, b, h, n, x):
+    if n >= 0:
+        k = 0
+        a[0], a[n % a.shape[0]] = a[n % a.shape[0]], a[0]
+        for i in range(n, n):
+            for j in range(5):
+                if k < i:
+                    k = 1 / h[-2, (4 * k) % h.shape[1]]
+                    k += n
+                    x += 0 / b[(i // j) % 5]
+                k = x * i
+    return x, k
+
+
+def test_floats_are_none_of_them() -> None:
+    with pytest.raises(lw.RefusedError, match="the type of a value depends on the values: it is Python int or float64"):
+        integer_or_float(np.ones(4), np.ones(5), np.ones((2, 5)), 0, 3)

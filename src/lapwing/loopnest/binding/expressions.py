@@ -319,8 +319,10 @@ class ExpressionLowering(ComplexLowering):
         if operator not in ("+", "-", "*", "//", "%") or len(by_numpy) != 1:
             return False
         (dtype,) = by_numpy
+        if dtype not in ("int8", "int16", "int32"):
+            return False
         intervals = [python_interval] if operator in "+-*" else [python_interval, a.extent, b.extent]
-        return dtype in ("int8", "int16", "int32") and not all(fits(interval, dtype) for interval in intervals)
+        return not all(fits(interval, dtype) for interval in intervals)
 
     def _fitting(self, operator: str, a: Value, b: Value, dtype: str, types: frozenset[ScalarType], line: int) -> Value:
         """Such arithmetic, whose operands and result have to fit the dtype. Sequential regions see as they run if they do."""
