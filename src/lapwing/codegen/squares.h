@@ -115,8 +115,6 @@ typedef LW_ELEMENT LW_NAME(lw_part) __attribute__((vector_size(LW_PART * LW_BYTE
 typedef LW_ELEMENT LW_NAME(lw_any_vector) __attribute__((vector_size(LW_SIDE * LW_BYTES), aligned(LW_BYTES)));
 typedef LW_STORED LW_NAME(lw_any_part)
     __attribute__((vector_size(LW_PART * sizeof(LW_STORED)), aligned(sizeof(LW_STORED))));
-typedef LW_STORED LW_NAME(lw_any_half)
-    __attribute__((vector_size(LW_PART / 2 * sizeof(LW_STORED)), aligned(sizeof(LW_STORED))));
 
 #define LW_OF_SIDE(name) LW_JOINED(name, LW_SIDE)
 #define LW_OF_PART(name) LW_OF_SIDE(LW_JOINED(name, LW_PART))
@@ -140,10 +138,9 @@ LW_INLINE void LW_NAME(lw_part_to)(LW_STORED *to, LW_NAME(lw_part) part) {
 #elif LW_STORED_BYTES == 4
     *(LW_NAME(lw_any_part) *)to = (LW_NAME(lw_any_part))LW_WIDENED_2((lw_eight_of_2)part);
 #else
+    typedef LW_STORED half __attribute__((vector_size(4 * sizeof(LW_STORED)), aligned(sizeof(LW_STORED))));
     const lw_eight_of_4 between = LW_WIDENED_2((lw_eight_of_2)part);
-    for (int half = 0; half < 2; ++half)
-        *(LW_NAME(lw_any_half) *)(to + 4 * half) =
-            (LW_NAME(lw_any_half))LW_WIDENED_4(((const lw_four_of_4 *)&between)[half]);
+    for (int k = 0; k < 2; ++k) *(half *)(to + 4 * k) = (half)LW_WIDENED_4(((const lw_four_of_4 *)&between)[k]);
 #endif
 }
 

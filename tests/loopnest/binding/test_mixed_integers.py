@@ -88,3 +88,19 @@ def integer_or_float(a, b, h, n, x):
 def test_floats_are_none_of_them() -> None:
     with pytest.raises(lw.RefusedError, match="the type of a value depends on the values: it is Python int or float64"):
         integer_or_float(np.ones(4), np.ones(5), np.ones((2, 5)), 0, 3)
+
+
+@lw.nest
+def remainders(road, limit, out):
+    for line in range(road.shape[0]):
+        for x in range(road.shape[1]):
+            gap = 0
+            while gap < limit and road[line, (x + gap) % road.shape[1]] < 3:
+                gap += 1
+            out[line, x] = max(road[line, x], gap * 300) % 7
+
+
+def test_operands_that_the_smaller_integer_cannot_hold_are_refused_although_the_result_fits() -> None:
+    road = np.ones((2, 40), np.uint8)
+    with pytest.raises(lw.RefusedError, match="the type of a value depends on the values: it is Python int or uint8"):
+        remainders(road, 3, np.zeros_like(road))

@@ -40,6 +40,7 @@ from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.effects import is_speculable
 from lapwing.loopnest.guards import occurrences
+from lapwing.tiling.branches import IsBranch
 from lapwing.tiling.invariants import is_invariant
 
 _MOST_DIVISIONS = 6  # that are computed whatever conditions say
@@ -49,7 +50,6 @@ _ALWAYS = t.Literal("bool", True)
 
 # Whether an element exists in every iteration, so that it may be loaded whatever conditions say.
 Exists = Callable[[t.Load], bool]
-Stays = Callable[[t.TypedIf], bool]
 
 
 def without_branches(
@@ -57,7 +57,7 @@ def without_branches(
     body: t.TypedBody,
     exists: Exists = lambda _: False,
     in_strips: bool = False,
-    stays: Stays = lambda _: False,
+    stays: IsBranch = lambda _: False,
 ) -> t.TypedBody:
     """The body with conditional statements as values where these may always be computed.
 
@@ -106,7 +106,7 @@ class _Known:
     exists: Exists
     is_sequential: bool
     in_lanes: bool = False
-    stays: Stays = lambda _: False
+    stays: IsBranch = lambda _: False
 
     def may_be_stored(self, target: t.Load) -> bool:
         """Whether an element may be stored to in every iteration."""

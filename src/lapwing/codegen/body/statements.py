@@ -402,11 +402,9 @@ class StatementWriter:
             body = without_branches(self.bound, body, exists, stays=branches(loop, assigned - declared))
         elif not counts_up:
             body = without_branches(self.bound, body, exists)
-        return (
-            for_strips(self.bound, body, loop.index.name, independent, exists).statements
-            if counts_up
-            else body.statements
-        )
+        if counts_up:
+            body = for_strips(self.bound, body, loop.index.name, independent, exists)
+        return body.statements
 
     def _wraps_of_inner(self, loop: t.TypedFor) -> Wrapping:
         """What wraps along an inner loop of which iterations are independent, so that they are worth vectors."""

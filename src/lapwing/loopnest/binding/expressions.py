@@ -431,8 +431,9 @@ class ExpressionLowering(ComplexLowering):
             safe_zero = not is_inexact(other) or operator in "+-" or never_negative
             if safe_zero and operator in "+-*" and fits(python_interval, other):
                 return other
-            if operator in ("//", "%") and not is_inexact(other) and fits(python_interval, other):
-                return other  # _may_wrap has seen that the operands fit
+            fitting = not is_inexact(other) and all(fits(x, other) for x in (python_interval, a.extent, b.extent))
+            if operator in ("//", "%") and fitting:
+                return other
         self._mixed(a if a.only is None else b, line)
 
     def _interval(self, operator: str, a: Interval, b: Interval, line: int, check: bool) -> Interval:
