@@ -16,6 +16,7 @@ SEED := $(shell date +%Y%m%d)
 # would run the same test again. A test stuck in compiled code, which nothing can interrupt, ends its process.
 PYTEST = $(IN_VENV) python -m pytest -q -n 2 --max-worker-restart=0
 BY_FILE := --dist loadfile --no-loadscope-reorder
+BENCHMARKS := $(sort $(filter-out bench/papers/%,$(wildcard bench/*/[a-z]*.py)))
 C_FILES := find src -name '*.[ch]' -o -name '*.[ch]pp'
 
 # Of the lab.
@@ -64,7 +65,7 @@ format: setup ## put the style right
 
 bench: ## time against plain C, numba and one rank; prints figures, tests nothing
 	@scripts/setup.sh bench
-	@set -e; for program in bench/[a-z]*.py; do $(IN_VENV) python "$$program"; done
+	@set -e; for program in $(BENCHMARKS); do $(IN_VENV) python "$$program"; done
 
 papers: setup ## the papers' figures again, as tables and pictures (docs/papers); needs SimGrid (apt install libsimgrid-dev)
 	@mkdir -p out/papers

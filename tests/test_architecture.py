@@ -175,6 +175,13 @@ def test_no_folder_is_too_full() -> None:
     assert not {folder for folder, files in count.items() if files > MOST_MODULES}
 
 
+def test_no_folder_of_benchmarks_is_too_full() -> None:
+    files = (path for path in (REPOSITORY / "bench").rglob("*") if path.is_file() and path.parent.name != "__pycache__")
+    count = Counter(path.parent for path in files)
+    assert count
+    assert not {folder for folder, number in count.items() if number > MOST_MODULES}
+
+
 # ---- tests --------------------------------------------------------------------------------------------------------------
 
 # Folders of tests that mirror none of the package: what is in them, or whose tests they are.

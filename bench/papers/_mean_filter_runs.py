@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import _paths  # noqa: F401
 import numpy as np
 from _control_group import ControlGroup, control_group
 from _disk_blocks import WAYS, matrix

@@ -22,6 +22,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
+import _paths  # noqa: F401
 import numpy as np
 from _by_hand import ByHand, Work
 from _figures import Claim, Found, Picture, Row, Series, best, main, show_rows, yes

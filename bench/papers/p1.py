@@ -18,6 +18,7 @@ import argparse
 import sys
 from dataclasses import dataclass
 
+import _paths  # noqa: F401
 import numpy as np
 from _by_hand import ByHand, Work
 from _figures import Claim, Found, Picture, Row, Series, best, main, show_rows, yes

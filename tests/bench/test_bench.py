@@ -54,18 +54,18 @@ def numbers(node: Any) -> Iterator[float]:
     one_of(
         4,
         [
-            "kernels",
-            "literature",
-            "forms",
-            "alignment",
-            "small",
-            "bandwidth",
-            "calls",
-            "scaling",
-            "many_sweeps",
-            "time_loops",
-            "overlap",
-            "programs",
+            "core/kernels",
+            "core/literature",
+            "core/forms",
+            "core/alignment",
+            "calls/small",
+            "core/bandwidth",
+            "calls/calls",
+            "ranks/scaling",
+            "ranks/many_sweeps",
+            "core/time_loops",
+            "overlap/overlap",
+            "ranks/programs",
         ],
     ),
 )
@@ -78,7 +78,7 @@ def test_help(program: str) -> None:
 @pytest.mark.long
 @pytest.mark.mpi
 def test_streaming(tmp_path: Path) -> None:
-    document = quick("streaming.py", tmp_path, "--disk", str(tmp_path))
+    document = quick("disk/streaming.py", tmp_path, "--disk", str(tmp_path))
     assert set(document["parts"]) == {"ring", "slabs", "passes", "tiles"}
     assert all(number >= 0 for number in numbers(document["parts"]["ring"]))
 
@@ -86,7 +86,7 @@ def test_streaming(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.mpi
 def test_meeting(tmp_path: Path) -> None:
-    ways = quick("meeting.py", tmp_path)["seconds"]
+    ways = quick("ranks/meeting.py", tmp_path)["seconds"]
     assert {"on rank 0 alone", "on every rank", "distributed"} < set(ways)
     assert all(math.isfinite(number) and number > 0 for number in numbers(ways))
 
@@ -94,7 +94,7 @@ def test_meeting(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.mpi
 def test_creation(tmp_path: Path) -> None:
-    runs = quick("creation.py", tmp_path)["runs"]
+    runs = quick("ranks/creation.py", tmp_path)["runs"]
     between = {way: {run["figures"][0] for run in found} for way, found in runs.items()}
     assert between["from_function"] == between["load"] == {0.0}
     assert min(between["from rank 0"]) > 0
@@ -104,7 +104,7 @@ def test_creation(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_filling(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
-    runs = quick("filling.py", tmp_path, "--disk", str(tmp_path / "disk"))["runs"]
+    runs = quick("disk/filling.py", tmp_path, "--disk", str(tmp_path / "disk"))["runs"]
     assert set(runs) == {"create and write", "from_function, save", "run --memory"}
     assert all(len(run["peak_bytes"]) == 2 and run["correct"] for run in runs.values())
     assert not list((tmp_path / "disk").iterdir())
@@ -112,7 +112,7 @@ def test_filling(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_forms(tmp_path: Path) -> None:
-    document = quick("forms.py", tmp_path, "--kernel", "LCS", "--kernel", "transposed")
+    document = quick("core/forms.py", tmp_path, "--kernel", "LCS", "--kernel", "transposed")
     assert [kernel["kernel"] for kernel in document["kernels"]] == ["LCS", "transposed"]
     for kernel in document["kernels"]:
         assert len(kernel["figures"]["now"]["seconds"]) == kernel["rounds"]
@@ -121,7 +121,7 @@ def test_forms(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_alignment(tmp_path: Path) -> None:
-    document = quick("alignment.py", tmp_path)
+    document = quick("core/alignment.py", tmp_path)
     assert [(case["nest"], case["size"]) for case in document["cases"]] == [
         ("linear", 40),
         ("affine", 40),
@@ -134,7 +134,7 @@ def test_alignment(tmp_path: Path) -> None:
 
 def test_literature(tmp_path: Path) -> None:
     pytest.importorskip("numba")
-    document = quick("literature.py", tmp_path, "--program", "edit_distance_table", "--program", "levenshtein")
+    document = quick("core/literature.py", tmp_path, "--program", "edit_distance_table", "--program", "levenshtein")
     table, refused = document["programs"]
     assert table["same_bits"]
     assert table["heaviest"]["kind"] == "chained"
@@ -143,7 +143,7 @@ def test_literature(tmp_path: Path) -> None:
 
 
 def test_every_program_of_the_literature_has_a_size() -> None:
-    sizes = (BENCH / "_literature.py").read_text(encoding="utf-8")
+    sizes = (BENCH / "core" / "_literature.py").read_text(encoding="utf-8")
     text = "\n".join(path.read_text(encoding="utf-8") for path in (BENCH.parent / "tests" / "literature").glob("*.py"))
     names = re.findall(r"^@lw\.nest\ndef (\w+)\(", text, re.MULTILINE)
     assert len(names) > 100
@@ -151,21 +151,21 @@ def test_every_program_of_the_literature_has_a_size() -> None:
 
 
 def test_another_tree_has_to_be_one(tmp_path: Path) -> None:
-    done = run("forms.py", "--before", str(tmp_path))
+    done = run("core/forms.py", "--before", str(tmp_path))
     assert done.returncode == 2
     assert "holds no src/lapwing" in done.stderr
 
 
 @pytest.mark.long
 def test_small(tmp_path: Path) -> None:
-    document = quick("small.py", tmp_path, "--nest", "time_warping")
+    document = quick("calls/small.py", tmp_path, "--nest", "time_warping")
     (case,) = document["cases"]
     assert case["points"] == 319 * 319
     assert all(math.isfinite(number) and number > 0 for number in numbers(case))
 
 
 def test_kernels(tmp_path: Path) -> None:
-    document = quick("kernels.py", tmp_path, "--nest", "sor3d", "--nest", "smith_waterman")
+    document = quick("core/kernels.py", tmp_path, "--nest", "sor3d", "--nest", "smith_waterman")
     assert [(c["nest"], c["size"]) for c in document["cases"]] == [
         (nest, size) for nest in ("sor3d", "smith_waterman") for size in ("L2-resident", "beyond the cache")
     ]
@@ -184,7 +184,7 @@ def test_kernels(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_calls(tmp_path: Path) -> None:
-    document = quick("calls.py", tmp_path)
+    document = quick("calls/calls.py", tmp_path)
     assert len(document["cases"]) >= 4
     for case in document["cases"]:
         assert all(len(case["microseconds"][name]) == 2 for name in ("call", "run", "overhead", "plain"))
@@ -194,7 +194,7 @@ def test_calls(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.mpi
 def test_calls_on_ranks(tmp_path: Path) -> None:
-    document = quick("calls.py", tmp_path, "--ranks", "2")
+    document = quick("calls/calls.py", tmp_path, "--ranks", "2")
     assert len(document["cases"]) >= 5
     for case in document["cases"]:
         assert all(
@@ -206,7 +206,7 @@ def test_calls_on_ranks(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.mpi
 def test_scaling(tmp_path: Path) -> None:
-    document = quick("scaling.py", tmp_path, "--nest", "gauss_seidel", "--nest", "smith_waterman")
+    document = quick("ranks/scaling.py", tmp_path, "--nest", "gauss_seidel", "--nest", "smith_waterman")
     assert [n["nest"] for n in document["nests"]] == ["gauss_seidel", "smith_waterman"]
     for nest in document["nests"]:
         heights = {r["tile"] for r in nest["runs"]}
@@ -220,20 +220,20 @@ def test_scaling(tmp_path: Path) -> None:
 
 
 def test_bandwidth(tmp_path: Path) -> None:
-    (case,) = quick("bandwidth.py", tmp_path, "--nest", "jacobi")["cases"]
+    (case,) = quick("core/bandwidth.py", tmp_path, "--nest", "jacobi")["cases"]
     assert case["reached"]["median"] > 0
     assert {"copy", "whole_call"} <= set(case["ns"])
 
 
 def test_time_loops(tmp_path: Path) -> None:
-    (case,) = quick("time_loops.py", tmp_path, "--program", "jacobi_2d")["cases"]
+    (case,) = quick("core/time_loops.py", tmp_path, "--program", "jacobi_2d")["cases"]
     assert case["over"]["not fused"]["median"] > 0
 
 
 @pytest.mark.long
 @pytest.mark.mpi
 def test_many_sweeps(tmp_path: Path) -> None:
-    (case,) = quick("many_sweeps.py", tmp_path, "--nest", "gauss_seidel", "--sweeps", "9")["cases"]
+    (case,) = quick("ranks/many_sweeps.py", tmp_path, "--nest", "gauss_seidel", "--sweeps", "9")["cases"]
     assert case["speedup"]["median"] > 0
     assert all(run["joined"] > 1 and len(run["seconds"]) == 2 for run in case["runs"].values())
 
@@ -265,7 +265,9 @@ def check_races(document: dict[str, Any], part: str) -> list[dict[str, Any]]:
 @pytest.mark.mpi
 def test_overlap_on_one_node(tmp_path: Path) -> None:
     parts = ("--part", "node", "--part", "cost", "--part", "helper")
-    document = quick("overlap.py", tmp_path, *parts, "--setting", "advection3d-large=8x3", "--setting", "sqrt3d=8x32")
+    document = quick(
+        "overlap/overlap.py", tmp_path, *parts, "--setting", "advection3d-large=8x3", "--setting", "sqrt3d=8x32"
+    )
     assert {race["job"]["case"]["tile"] for race in check_races(document, "node")} == {4, 8}
     helper = check_races(document, "helper")
     assert {"helper, auto", "helper, none"} < set(helper[0]["runs"])
@@ -280,7 +282,7 @@ def test_overlap_on_one_node(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_programs_on_one_core(tmp_path: Path) -> None:
     pytest.importorskip("numba")
-    document = quick("programs.py", tmp_path, "--part", "core")
+    document = quick("ranks/programs.py", tmp_path, "--part", "core")
     assert len(document["core"]) == 8
     assert min(numbers(document["core"])) > 0
 
@@ -289,7 +291,8 @@ def test_programs_on_one_core(tmp_path: Path) -> None:
 def test_the_peer_is_built_with_the_header_of_the_runtime() -> None:
     """In a process of its own: it brings MPI along."""
     build = "import _overlap_worker as worker; print(worker.peer_runtime(None).lw_run.argtypes)"
-    done = subprocess.run([sys.executable, "-c", build], cwd=BENCH, capture_output=True, text=True, timeout=scaled(240))
+    command = [sys.executable, "-c", build]
+    done = subprocess.run(command, cwd=BENCH / "overlap", capture_output=True, text=True, timeout=scaled(240))
     assert done.returncode == 0, done.stderr
     assert "Program" in done.stdout
 
@@ -297,7 +300,7 @@ def test_the_peer_is_built_with_the_header_of_the_runtime() -> None:
 @pytest.mark.mpi
 @pytest.mark.skipif(not lab_is_up(), reason="needs the lab: make lab-up, as root")
 def test_overlap_in_the_lab(tmp_path: Path) -> None:
-    document = quick("overlap.py", tmp_path, "--part", "lab", "--setting", "sqrt3d", "--setting", "advection3d")
+    document = quick("overlap/overlap.py", tmp_path, "--part", "lab", "--setting", "sqrt3d", "--setting", "advection3d")
     races = check_races(document, "lab")
     assert [race["job"]["case"]["nest"] for race in races] == ["sqrt3d", "advection3d"]
     engines = {"blocking", "overlap", "onesided", "helper", "peer", "peer, blocking"}
@@ -307,7 +310,7 @@ def test_overlap_in_the_lab(tmp_path: Path) -> None:
 
 def test_overlap_needs_the_lab_for_its_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAPWING_LAB", "nosuchlab")
-    done = run("overlap.py", "--part", "lab")
+    done = run("overlap/overlap.py", "--part", "lab")
     assert done.returncode == 1
     assert "part lab cannot run: no lab is up" in done.stderr
     assert "make lab-up" in done.stderr
@@ -317,17 +320,17 @@ def test_overlap_needs_the_lab_for_its_part(tmp_path: Path, monkeypatch: pytest.
     "setting", ["sor", *(pytest.param(s, marks=pytest.mark.long) for s in ("sqrt3d=0x4", "sqrt3d=4"))]
 )
 def test_overlap_names_its_settings(setting: str) -> None:
-    done = run("overlap.py", "--setting", setting)
+    done = run("overlap/overlap.py", "--setting", setting)
     assert done.returncode == 2
     assert "expected sqrt3d, advection3d, sqrt3d-large, advection3d-large" in done.stderr
 
 
 @pytest.fixture
-def bench_modules(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(BENCH))
+def modules_of_rewriting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCH / "rewriting"))
 
 
-@pytest.mark.usefixtures("bench_modules")
+@pytest.mark.usefixtures("modules_of_rewriting")
 @pytest.mark.parametrize(
     ("said", "version"),
     [
@@ -345,7 +348,7 @@ def test_npb_knows_mpich_by_its_launcher(said: str, version: str | None) -> None
     assert lab.mpich_version(said) == version
 
 
-@pytest.mark.usefixtures("bench_modules")
+@pytest.mark.usefixtures("modules_of_rewriting")
 def test_npb_reads_what_a_run_prints() -> None:
     runs = importlib.import_module("_npb_run")
     output = " Time in seconds =   4.32\n Mop/s total     =   19.41\n Verification    =   SUCCESSFUL\n"
@@ -357,7 +360,7 @@ def test_npb_reads_what_a_run_prints() -> None:
             runs.reading_of("is.A.x", status, text)
 
 
-@pytest.mark.usefixtures("bench_modules")
+@pytest.mark.usefixtures("modules_of_rewriting")
 def test_npb_compares_runs_of_the_same_round() -> None:
     npb, runs = importlib.import_module("npb"), importlib.import_module("_npb_run")
 
@@ -380,7 +383,7 @@ def test_npb_compares_runs_of_the_same_round() -> None:
     assert npb.row("IS", 2, "lab", "absent", found, 100.0)["gain"] is None
 
 
-@pytest.mark.usefixtures("bench_modules")
+@pytest.mark.usefixtures("modules_of_rewriting")
 def test_npb_names_classes_where_they_differ() -> None:
     npb = importlib.import_module("npb")
     assert npb.class_text({"IS": "A", "MG": "A"}) == "A"
@@ -389,9 +392,9 @@ def test_npb_names_classes_where_they_differ() -> None:
 
 def test_npb_needs_the_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAPWING_LAB", "nosuchlab")
-    done = run("npb.py", str(tmp_path), "--lab")
+    done = run("rewriting/npb.py", str(tmp_path), "--lab")
     assert done.returncode == 1
     assert "--lab cannot run: no lab is up" in done.stderr
-    done = run("npb.py", str(tmp_path), "--lab", "--slower", "2")
+    done = run("rewriting/npb.py", str(tmp_path), "--lab", "--slower", "2")
     assert done.returncode == 2
     assert "make lab-up" in done.stderr
