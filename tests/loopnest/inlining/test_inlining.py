@@ -387,7 +387,7 @@ def calls_another(x):
 @pytest.mark.parametrize(
     ("helper", "arguments", "why"),
     [
-        (writes, "u, i", "it writes to arrays"),
+        (writes, "u, i", "it writes to arrays, and its call is not all of a statement"),
         (without_value, "u[i]", "it does not always return a value"),
         (unset, "u[i]", "y may have no value in it where it is read"),
         (from_a_loop, "u, i", "its loops have an else"),
@@ -443,6 +443,71 @@ def test_what_is_refused_in_a_helper_names_it() -> None:
 def spaced(x):
     y = np.spacing(x)
     return y + 1
+
+
+def swept(line, scratch, n, first=0.0):
+    """Rows of what its caller does, with an early end."""
+    if n < 2:
+        return
+    scratch[0] = first
+    for k in range(1, n):
+        scratch[k] = 0.5 * scratch[k - 1] + line[k]
+    for k in range(n):
+        line[k] = scratch[k]
+
+
+def counted_down(line, i):
+    left = 0
+    for k in range(i):
+        line[k] -= 1.0
+        left += 1
+    return left, line[0]
+
+
+def test_procedures_of_rows() -> None:
+    def f(u, scratch, out):
+        n, m = u.shape
+        for i in range(n):
+            swept(u[i], scratch, m, u[i, 0] * 2.0)
+        for j in range(m):
+            for i in range(n):
+                out[i] = u[i, j]
+            swept(out, scratch, n)
+            count, first = counted_down(out, j)
+            for i in range(n):
+                u[i, j] = out[i] + count * first
+
+    assert not any(isinstance(node, ast.Name) and node.id == "swept" for node in ast.walk(FunctionSource.of(f).tree))
+    check(f, values(30).reshape(5, 6), values(), values())
+
+
+def test_procedures_that_stay_calls() -> None:
+    """Whose loops are nests by themselves, or that are called beside such."""
+
+    def smoothed(u):
+        for i in range(1, u.shape[0]):
+            for j in range(u.shape[1]):
+                u[i, j] += u[i - 1, j]
+
+    def edges(u):
+        for j in range(u.shape[1]):
+            u[0, j] = 0.5
+
+    def f(u):
+        for _ in range(3):
+            smoothed(u)
+            edges(u)
+            for i in range(1, u.shape[0]):
+                for j in range(u.shape[1]):
+                    u[i, j] *= u[i - 1, j]
+
+    called = {
+        node.func.id
+        for node in ast.walk(FunctionSource.of(f).tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert {"smoothed", "edges"} <= called
+    check(f, values(36).reshape(6, 6))
 
 
 def test_python_s_own_statements_keep_their_calls() -> None:

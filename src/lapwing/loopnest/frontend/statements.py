@@ -252,6 +252,8 @@ class StatementParser(ExpressionParser):
 
     def _refuse_statement(self, node: ast.stmt) -> NoReturn:
         text = f"{self.source.text(node)} in the loops"
+        if isinstance(node, ast.Expr) and (why := getattr(node.value, "why_called", None)):
+            text += f": {why}"
         if isinstance(node, ast.Break | ast.Return):
             self.refuse(
                 node,

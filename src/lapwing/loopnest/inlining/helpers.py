@@ -20,6 +20,7 @@ from typing import Any
 from lapwing.syntax_places import placed
 
 MOST_NODES = 2000  # of the syntax tree of a helper
+_MOST_OF_A_SHORT_LOOP = 16  # iterations
 
 _EXPRESSIONS = (
     ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.Tuple, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp,
@@ -38,8 +39,8 @@ class NotInlined(Exception):
 class Helper:
     """A function whose calls can be replaced by its body.
 
-    body: with ``return`` as assignments to the names of results: one, or of a tuple one for each element. expression: what is
-    returned, where nothing else is in the body.
+    body: with ``return`` as assignments to the names of results: one, or of a tuple one for each element; none where it returns
+    nothing. expression: what is returned, where nothing else is in the body.
     """
 
     function: Callable[..., Any]
@@ -66,9 +67,19 @@ class Helper:
         )
 
     @property
+    def written(self) -> frozenset[str]:
+        """The names whose elements it stores to."""
+        return frozenset(_written(self.body))
+
+    @property
     def has_for_loops(self) -> bool:
         """Whether it holds what may be a nest of its own."""
         return any(isinstance(node, ast.For) for s in self.body for node in ast.walk(s))
+
+    @property
+    def depth(self) -> int:
+        """How many ``for`` loops stand one in the other: it may hold nests of its own."""
+        return max(map(loop_depth, self.body), default=0)
 
 
 def helper_of(function: Callable[..., Any], tree: ast.FunctionDef) -> Helper:
@@ -83,21 +94,29 @@ def helper_of(function: Callable[..., Any], tree: ast.FunctionDef) -> Helper:
         raise NotInlined("its source is not that of the function")
     statements = [s for s in tree.body if not _is_text(s)]
     _check(statements)
+    written = _written(statements)
+    if written - set(parameters) or written & stored_names(statements):
+        raise NotInlined("it writes to arrays that are no arguments of it")
     returned = [node.value for s in statements for node in ast.walk(s) if isinstance(node, ast.Return)]
-    if not returned or any(value is None for value in returned):
+    values = [value for value in returned if not (value is None or _is_none(value))]
+    if len(values) < len(returned) and values:
+        raise NotInlined("it does not always return a value")
+    if not values and not written:
         raise NotInlined("it does not return a value")
-    lengths = {len(value.elts) if isinstance(value, ast.Tuple) else None for value in returned}
+    lengths = {len(value.elts) if isinstance(value, ast.Tuple) else None for value in values}
     if len(lengths) > 1:
         raise NotInlined("it returns values of different kinds")
-    length = lengths.pop()
-    if length == 0:
+    length = lengths.pop() if lengths else 0
+    if values and length == 0:
         raise NotInlined("it returns no value")
+    if not values:
+        statements = [*statements, ast.Return(None)]
     # Not names that Python allows, so nobody else's.
     results = ("the result",) if length is None else tuple(f"result {k}" for k in range(length))
     body = _Structuring(results).without_returns(statements)
     if sum(1 for s in body for _ in ast.walk(s)) > MOST_NODES:
         raise NotInlined("it is too long")
-    alone = statements[0].value if len(statements) == 1 and isinstance(statements[0], ast.Return) else None
+    alone = statements[0].value if values and len(statements) == 1 and isinstance(statements[0], ast.Return) else None
     _check_assigned(statements, frozenset(parameters), stored_names(statements))
     expression = alone if length is None else None
     return Helper(function, parameters, _defaults(function), tuple(body), results, length is not None, expression)
@@ -128,6 +147,37 @@ def is_number(value: Any) -> bool:
     return type(value) in (bool, int, float)
 
 
+def _written(statements: Sequence[ast.stmt]) -> set[str]:
+    """The names whose elements, or whose rows' elements, statements store to."""
+    found = set()
+    for node in (node for statement in statements for node in ast.walk(statement)):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            base: ast.expr = node
+            while isinstance(base, ast.Subscript):
+                base = base.value
+            found.add(base.id if isinstance(base, ast.Name) else "")
+    return found
+
+
+def loop_depth(statement: ast.stmt) -> int:
+    """How many ``for`` loops, but for short ones, stand one in the other in a statement."""
+    inside = (loop_depth(child) for child in ast.iter_child_nodes(statement) if isinstance(child, ast.stmt))
+    return max(inside, default=0) + (isinstance(statement, ast.For) and not _is_short(statement))
+
+
+def _is_short(loop: ast.For) -> bool:
+    """Whether a loop has few iterations in every call."""
+    match loop.iter:
+        case ast.Call(func=ast.Name(id="range"), args=[*_] as ends):
+            numbers = [end.value for end in ends if isinstance(end, ast.Constant) and isinstance(end.value, int)]
+            return len(numbers) == len(ends) and max(map(abs, numbers), default=0) <= _MOST_OF_A_SHORT_LOOP
+    return False
+
+
+def _is_none(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None
+
+
 def _is_text(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
@@ -136,8 +186,8 @@ def _check(statements: Sequence[ast.stmt]) -> None:
     """Refuse what is more than a computation on scalars."""
     for node in (node for statement in statements for node in ast.walk(statement)):
         match node:
-            case ast.Subscript(ctx=ast.Store() | ast.Del()):
-                raise NotInlined("it writes to arrays")
+            case ast.Subscript(ctx=ast.Del()):
+                raise NotInlined("it deletes elements")
             case ast.Subscript(slice=ast.Slice()) | ast.Slice():
                 raise NotInlined("it works on whole arrays")
             case ast.Attribute(ctx=ast.Store() | ast.Del()):
@@ -253,6 +303,8 @@ def _returns(statement: ast.stmt) -> bool:
 
 
 def _assignment(statement: ast.Return, results: Sequence[str]) -> ast.stmt:
+    if not results:
+        return ast.copy_location(ast.Pass(), statement)
     value = copy.deepcopy(statement.value)
     assert value is not None
     targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in results]

@@ -14,6 +14,8 @@ A function that is one ``return`` of an expression is put in as this expression.
 order, before its statements; those that are names, numbers and sums with a loop's index are passed as they are, so that
 subscripts stay what they are. A call under a condition (``a if c else f(x)``, ``c and f(x)``) is only evaluated where the
 condition holds: the expression becomes an ``if``. Numbers that a function finds around itself become constants.
+
+A function that stores to elements of its arguments is inlined where its call is a statement, or all that one assigns.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from lapwing.loopnest.inlining.helpers import (
     helper_of,
     is_number,
     loaded_names,
+    loop_depth,
     stored_names,
 )
 from lapwing.syntax_places import placed
@@ -94,6 +97,7 @@ class _Inliner:
         self.indices: list[str] = []
         self._helpers: dict[Function, Helper | str] = {}
         self._size = 0
+        self._around: list[int] = []  # of the loops around the statement at hand, how many stand in each other inside
 
     # -- which calls ---------------------------------------------------------------------------------------------------
 
@@ -158,7 +162,9 @@ class _Inliner:
     def _loop(self, node: ast.For | ast.While) -> ast.stmt:
         indices = [n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)] if isinstance(node, ast.For) else []
         self.indices += indices
+        self._around.append(max(map(loop_depth, node.body)))
         node.body = self.block(node.body)
+        self._around.pop()
         node.orelse = self.block(node.orelse)
         del self.indices[len(self.indices) - len(indices) :]
         return node
@@ -172,7 +178,16 @@ class _Inliner:
             return [node]
         if not self._can_inline(_evaluated(node)):
             return [self._only_inside(node)]
+        if self._writes(_evaluated(node)) and not self._is_call_alone(node):
+            for call in (n for part in _evaluated(node) for n in ast.walk(part) if isinstance(n, ast.Call)):
+                if function := self.function_called(call):
+                    why = "it writes to arrays, and its call is not all of a statement, or all that one assigns"
+                    call.why_called = f"{function.__name__} cannot be inlined, since {why}"  # type: ignore[attr-defined]
+            return [self._only_inside(node)]
         match node:
+            case ast.Expr(value=ast.Call() as call) if self._writes([call]):
+                self._expression(call, before)
+                return before
             case ast.Assign() | ast.AugAssign() | ast.AnnAssign(value=ast.expr()):
                 node.value = self._expression(node.value, before)
                 if isinstance(node, ast.Assign):
@@ -305,8 +320,13 @@ class _Inliner:
     def _check(self, node: ast.Call, function: Function) -> None:
         """Raises NotInlined where a call stays one."""
         helper = self._helper(function)
-        if helper.has_for_loops and not self._names_an_index(node):
+        if helper.has_for_loops and not helper.written and not self._names_an_index(node):
             raise NotInlined("it has loops, and is called without the index of one")
+        if helper.written and not self._is_of_rows(helper):
+            raise NotInlined("it writes to arrays, and what it does is no row of what the loops around it do")
+        for name, value in _arguments(node, helper).items():
+            if name in helper.written and not (isinstance(value, ast.Name) or self._is_row(value)):
+                raise NotInlined(f"it writes to {name}, for which {ast.unparse(value)} is passed")
         if self._size > MOST_INLINED:
             raise NotInlined("too much is inlined already")
         _arguments(node, helper)
@@ -334,6 +354,27 @@ class _Inliner:
                 can = False
         return can
 
+    def _writes(self, parts: Sequence[ast.AST]) -> bool:
+        """Whether what is called in parts of a statement, all of which can be inlined, stores to arrays."""
+        calls = (node for part in parts for node in ast.walk(part) if isinstance(node, ast.Call))
+        called = (function for node in calls if (function := self.function_called(node)))
+        return any(self._helper(function).written for function in called)
+
+    def _is_call_alone(self, node: ast.stmt) -> bool:
+        """Whether a statement is one call of a helper, or gives what it returns to names: nothing is evaluated after it."""
+        match node:
+            case ast.Expr(value=ast.Call() as call):
+                pass
+            case ast.Assign(targets=[ast.Name() | ast.Tuple() as target], value=ast.Call() as call):
+                if any(not isinstance(n, ast.Name | ast.Tuple | ast.expr_context) for n in ast.walk(target)):
+                    return False
+                if (function := self.function_called(call)) is None or not self._helper(function).results:
+                    return False
+            case _:
+                return False
+        arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+        return not self._writes(arguments)
+
     def is_pure(self, node: ast.Call) -> bool:
         """Whether a call is of a function that is known to do nothing but compute a value."""
         if node.keywords:
@@ -347,6 +388,12 @@ class _Inliner:
             case _:
                 return False
         return is_pure(value)
+
+    def _is_of_rows(self, helper: Helper) -> bool:
+        """Whether the loops of a helper are like the innermost ones where it is called: nests are better called by themselves."""
+        if len(self.inside) > 1 or len(self._around) > 1:
+            return True
+        return helper.depth < 2 and max(self._around, default=0) < 2
 
     def _names_an_index(self, node: ast.Call) -> bool:
         if len(self.inside) > 1:
@@ -401,6 +448,8 @@ class _Inliner:
         substituting = _Substituting(values, renamed)
         before += [substituting.visit(self._made(node, statement, label)) for statement in helper.body]
         names = [_name(renamed[name], node) for name in helper.results]
+        if not names:
+            return placed(node, ast.Constant(None))
         return placed(node, ast.Tuple(names, ast.Load())) if helper.returns_tuple else names[0]
 
     def _fits_in_place(self, expression: ast.expr, arguments: Mapping[str, ast.expr]) -> bool:
