@@ -38,6 +38,7 @@ lapwing.syntax_places
 lapwing.files
 lapwing.loopnest.inlining
 lapwing.loopnest.normalisation
+lapwing.loopnest.normalisation.nests
 lapwing.display
 lapwing.loopnest
 lapwing.overlap.source

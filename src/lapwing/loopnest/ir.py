@@ -12,7 +12,7 @@ from typing import Any
 
 from lapwing.affine.affine import Affine
 from lapwing.loopnest.normalisation.counted_loops import Unpacking
-from lapwing.loopnest.normalisation.forward_substitution import Taken
+from lapwing.loopnest.normalisation.nests.forward_substitution import Taken
 
 
 @dataclass(frozen=True)

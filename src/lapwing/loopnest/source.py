@@ -18,14 +18,15 @@ from typing import Any
 from lapwing.errors import Refusal, RefusedError
 from lapwing.loopnest.inlining.inliner import Inlined, inlined, meaning
 from lapwing.loopnest.normalisation.aggregates import with_scalars
-from lapwing.loopnest.normalisation.boundary_loops import with_boundary_loops
 from lapwing.loopnest.normalisation.comprehensions import expanded
 from lapwing.loopnest.normalisation.counted_loops import Counted, counted
 from lapwing.loopnest.normalisation.depth import is_deep
-from lapwing.loopnest.normalisation.forward_substitution import with_substituted
 from lapwing.loopnest.normalisation.loop_else import without_else
 from lapwing.loopnest.normalisation.made_arrays import with_made_arrays
-from lapwing.loopnest.normalisation.perfect_nests import perfect_nest
+from lapwing.loopnest.normalisation.nests.boundary_loops import with_boundary_loops
+from lapwing.loopnest.normalisation.nests.forward_substitution import with_substituted
+from lapwing.loopnest.normalisation.nests.perfect_nests import perfect_nest
+from lapwing.loopnest.normalisation.nests.unswitching import with_unswitched
 from lapwing.loopnest.normalisation.range_variables import with_ranges
 from lapwing.loopnest.normalisation.single_exits import with_single_exits
 from lapwing.loopnest.normalisation.tuple_loops import rows_around, selected, unrolled, with_displays
@@ -95,7 +96,7 @@ class FunctionSource:
 
     @cached_property
     def _with_single_exits(self) -> ast.FunctionDef:
-        return with_single_exits(self.inlined.tree)
+        return with_unswitched(with_single_exits(self.inlined.tree), self._meaning)
 
     @cached_property
     def counted(self) -> Counted:

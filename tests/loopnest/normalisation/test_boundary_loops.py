@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from lapwing.loopnest.normalisation.boundary_loops import with_boundary_loops
+from lapwing.loopnest.normalisation.nests.boundary_loops import with_boundary_loops
 
 NEST = """
         for i in range(1, n - 1):

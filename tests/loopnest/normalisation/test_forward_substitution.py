@@ -7,7 +7,7 @@ import ast
 import pytest
 from trees import numpy_meaning, tree
 
-from lapwing.loopnest.normalisation.forward_substitution import Taken, taken_of, with_substituted
+from lapwing.loopnest.normalisation.nests.forward_substitution import Taken, taken_of, with_substituted
 
 SUBSTITUTED = {
     "an index": (

@@ -10,7 +10,7 @@ import pytest
 from trees import numpy_meaning, tree
 
 import lapwing as lw
-from lapwing.loopnest.normalisation.perfect_nests import perfect_nest
+from lapwing.loopnest.normalisation.nests.perfect_nests import perfect_nest
 
 INNER = "\n    for j in range(1, n):\n        u[i, j] = u[i, j - 1] + {}"
 PERFECT = {

@@ -12,7 +12,7 @@ from lapwing.loopnest import ir
 from lapwing.loopnest.domain import Domain, NormalLoop
 from lapwing.loopnest.guards import Guards, NotZero, Occurrence, around_all, is_quotient, occurrences
 from lapwing.loopnest.normalisation.counted_loops import Unpacking
-from lapwing.loopnest.normalisation.forward_substitution import Taken
+from lapwing.loopnest.normalisation.nests.forward_substitution import Taken
 from lapwing.loopnest.refusals import Refusals
 
 Place = tuple[ir.Access, int]  # an index: its access and axis

@@ -17,7 +17,7 @@ from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
 from lapwing.loopnest.functions import SUPPORTED_TEXT, argument_counts, canonical_name, way_out
 from lapwing.loopnest.normalisation.counted_loops import Unpacking
-from lapwing.loopnest.normalisation.forward_substitution import taken_of
+from lapwing.loopnest.normalisation.nests.forward_substitution import taken_of
 from lapwing.loopnest.refusals import Refusals, Stopped
 from lapwing.loopnest.source import FunctionSource
 

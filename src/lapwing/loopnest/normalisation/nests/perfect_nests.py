@@ -29,9 +29,7 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from lapwing.loopnest.normalisation.boundary_loops import Moved, Place, Places
 from lapwing.loopnest.normalisation.counted_loops import subscripts_of
-from lapwing.loopnest.normalisation.forward_substitution import Taken, note_taken, taken_of
 from lapwing.loopnest.normalisation.names import (
     argument_names,
     count_names,
@@ -40,6 +38,8 @@ from lapwing.loopnest.normalisation.names import (
     loop_index,
     names_set_once,
 )
+from lapwing.loopnest.normalisation.nests.boundary_loops import Moved, Place, Places
+from lapwing.loopnest.normalisation.nests.forward_substitution import Taken, note_taken, taken_of
 from lapwing.syntax_places import placed
 
 _MOST_BESIDE = 50  # statements
