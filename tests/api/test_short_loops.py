@@ -129,7 +129,7 @@ def test_a_short_nest_whose_place_changes_has_the_bits_of_plain_python(calls: li
     for _ in range(3):
         calls.clear()
         same(averages, rng.random(30), rng.random((3, 2)))
-        assert len(calls) <= 2
+        assert len(calls) <= 3  # the program, its region, and that for any integers
     same(averages, rng.random(30).astype(np.float32), rng.random((3, 2)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,9 @@ class Nest(PlannedNest):
         self._known: KnownArrays | None = None  # of a region that Python may run where that takes less time
         self.may_be_interpreted = False  # whether Python runs it where arguments keep it from being compiled
         self.views_may_meet = False  # whether arrays that a region is passed may be one part of an array that it writes
+        self.looking_up: frozenset[str] = (
+            frozenset()
+        )  # parameters of a region that differ in every call (Region.looking_up)
         self.why_in_order: tuple[str, ...] = ()  # what keeps the loops of a sequential region from being cut into tiles
 
     def __repr__(self) -> str:
@@ -309,12 +312,16 @@ class Nest(PlannedNest):
         source = self.source
         return (
             source.sequential and not source.generic and source.outlined is not None
-            and len(self._origin._bound) > MOST_BINDINGS
+            and (len(self._origin._bound) > MOST_BINDINGS or bool(self.looking_up))
         )  # fmt: skip
 
-    def _for_other_integers(self) -> Nest:
+    def _for_other_integers(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Nest:
         """A sequential region as one that is made for any of the integers that have changed so far, or else for any at all."""
         region = self._origin._partly_generic_region
+        if region is None:
+            integers = {name for name, value in self.arguments(*args, **kwargs).items() if type(value) is int}
+            region = self._for_any_but(integers - self.looking_up)
+            self._origin._partly_generic_region = region
         if len(region._bound) > MOST_BINDINGS:
             return self.for_any_integers()
         return region.like(self)
@@ -329,11 +336,17 @@ class Nest(PlannedNest):
         return Nest(self.python, replace(self.source, generic=True))
 
     @functools.cached_property
-    def _partly_generic_region(self) -> Nest:
-        """The same for integers that differ between the calls so far: more is known where the others keep their values."""
-        values = functools.reduce(set.intersection, map(set, tuple(self._bound)))
-        kept = frozenset(name for name, kind, *_ in values if kind is int) & set(self.loops.parameters)
-        return Nest(self.python, replace(self.source, generic=True, kept=kept))
+    def _partly_generic_region(self) -> Nest | None:
+        """The same for integers that differ between the calls so far: more is known where the others keep their values. None
+        before there have been calls."""
+        if not (calls := tuple(self._bound)):
+            return None
+        values = functools.reduce(set.intersection, map(set, calls))
+        return self._for_any_but({name for name, kind, *_ in values if kind is int})
+
+    def _for_any_but(self, integers: Set[str]) -> Nest:
+        kept = integers & {*self.loops.parameters}
+        return Nest(self.python, replace(self.source, generic=True, kept=frozenset(kept)))
 
     @functools.cached_property
     def _as_written(self) -> Nest | None:
@@ -466,7 +479,7 @@ class Nest(PlannedNest):
                 raise
         try:
             if for_any:
-                return self._for_other_integers()(*args, **kwargs)
+                return self._for_other_integers(args, kwargs)(*args, **kwargs)
             return parsed[0].nest.returned(origin._dispatcher(self, args, kwargs))
         except RefusedError as refused:
             if self._origin.is_left_to_python(refused):
@@ -513,6 +526,7 @@ def _region(region: Region) -> Nest:
     found = Nest(source.function, source)
     found.why_in_order = tuple(map(str, region.why))
     found.may_be_interpreted, found.views_may_meet = region.is_small, region.outlined.may_meet
+    found.looking_up = region.looking_up
     if region.short is not None:
         found._known = KnownArrays(region.loops.parameters, region.loops.arrays, region.loops.written)
     return found

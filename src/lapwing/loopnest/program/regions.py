@@ -23,7 +23,7 @@ from lapwing.loopnest import ir
 from lapwing.loopnest.analysis import NestAnalysis
 from lapwing.loopnest.frontend.expressions import subscripts
 from lapwing.loopnest.frontend.parser import parse
-from lapwing.loopnest.normalisation.names import all_names, blocks_in
+from lapwing.loopnest.normalisation.names import all_names, blocks_in, count_names
 from lapwing.loopnest.program.names import bound_names
 from lapwing.loopnest.program.outlining import Outlined, outline
 from lapwing.loopnest.program.short_loops import is_short, short_test
@@ -36,7 +36,8 @@ from lapwing.loopnest.program.wholes import Whole, whole_of
 class Region:
     """A loop statement of a function that is a nest. why: what keeps a sequential one from being cut into tiles; is_small:
     whether Python may run it, where its arguments keep it from being compiled. short: true where Python is to run it, since that
-    takes less time than a call (``short_loops``); None where that is not known, or where the bits may be others."""
+    takes less time than a call (``short_loops``); None where that is not known, or where the bits may be others. looking_up:
+    parameters that a sequential one has other integers for in every call, and that it does nothing with but look elements up."""
 
     statement: ast.For | ast.While = field(repr=False)
     outlined: Outlined = field(repr=False)
@@ -44,6 +45,7 @@ class Region:
     why: tuple[Refusal, ...] = ()
     is_small: bool = False
     short: ast.expr | None = field(default=None, repr=False)
+    looking_up: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -224,7 +226,21 @@ class _Choice:
         outlined = outline(self.around, statement, name, control, lift=False, sequential=True)
         loops = parse(outlined.source)
         short = _short_test(statement, outlined, loops)
-        return Region(statement, outlined, loops, why, _most_indices(statement) <= 1, short)
+        looking_up = _looking_up(statement, outlined, loops, control.counters)
+        return Region(statement, outlined, loops, why, _most_indices(statement) <= 1, short, looking_up)
+
+
+def _looking_up(
+    statement: ast.stmt, outlined: Outlined, loops: ir.LoopNest, counters: frozenset[str]
+) -> frozenset[str]:
+    """The parameters of a region that are counters of loops around it, and stand in nothing but indices."""
+    indices = [node.slice for node in ast.walk(statement) if isinstance(node, ast.Subscript)]
+    in_indices, everywhere = count_names(indices, ast.Load), count_names([statement], ast.Load)
+    return frozenset(
+        parameter
+        for parameter, given in zip(loops.parameters, outlined.inputs, strict=True)
+        if isinstance(given, ast.Name) and given.id in counters and in_indices[given.id] >= everywhere[given.id]
+    )
 
 
 def _independent_loop(region: Region) -> ast.For | None:
