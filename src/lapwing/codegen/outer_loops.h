@@ -50,6 +50,15 @@ typedef LW_MASK lw_mask LW_VECTOR_OF(LW_MASK);
         return __builtin_convertvector(test & 1, lw_lanes_##suffix);                                                   \
     }
 
+/* What the lanes before have, of vectors one behind the other. */
+#define LW_BEHIND_OF(suffix)                                                                                           \
+    LW_INLINE lw_lanes_##suffix lw_behind_##suffix(lw_lanes_##suffix before, lw_lanes_##suffix x) {                    \
+        lw_lanes_##suffix behind;                                                                                      \
+        behind[0] = before[LW_LANES - 1];                                                                              \
+        for (int lane = 1; lane < LW_LANES; ++lane) behind[lane] = x[lane - 1];                                        \
+        return behind;                                                                                                 \
+    }
+
 /* Of vectors of every lane's row those of the lanes' elements, one after the other: a square of lanes and elements is
  * transposed, first those next to each other, then those two apart, and so on. */
 #if defined(__has_builtin)
@@ -119,6 +128,13 @@ LW_LANES_OF(i32, int32_t, int32_t)
 LW_LANES_OF(i16, int16_t, int16_t)
 LW_LANES_OF(i8, int8_t, int8_t)
 LW_LANES_OF(u8, uint8_t, int8_t)
+LW_BEHIND_OF(f64)
+LW_BEHIND_OF(f32)
+LW_BEHIND_OF(i64)
+LW_BEHIND_OF(i32)
+LW_BEHIND_OF(i16)
+LW_BEHIND_OF(i8)
+LW_BEHIND_OF(u8)
 LW_SQUARE_OF(f64, double)
 LW_SQUARE_OF(f32, float)
 LW_SQUARE_OF(i64, int64_t)
@@ -154,5 +170,11 @@ LW_INLINE void lw_scatter_b(bool *to, int64_t stride, lw_mask x) {
     for (int lane = 0; lane < LW_LANES; ++lane) to[lane * stride] = x[lane] != 0;
 }
 typedef lw_mask lw_lanes_b;
+LW_INLINE bool lw_any(lw_mask test) {
+    LW_MASK any = 0;
+    for (int lane = 0; lane < LW_LANES; ++lane) any |= test[lane];
+    return any != 0;
+}
+LW_INLINE bool lw_all(lw_mask test) { return !lw_any(~test); }
 
 #endif

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from lapwing.loopnest.binding import powers
@@ -29,6 +29,16 @@ def chain_cycles(body: t.TypedBody, loop: str, step: int) -> int:
     for statement in body.simple:
         longest = max(longest, chain.note(statement))
     return longest
+
+
+def handed_on_cycles(statements: Sequence[t.TypedStatement], carried: Collection[t.Local], loop: str) -> int:
+    """The same in straight statements of a loop that counts up, which also hands on variables."""
+    body = t.TypedBody(tuple(statements), (), ())
+    chain, longest = _Chain(body, loop, 1), 0
+    chain.begin_with(carried)
+    for statement in body.simple:
+        longest = max(longest, chain.note(statement))
+    return max(longest, *map(chain.cycles, carried)) if carried else longest
 
 
 def shortened(body: t.TypedBody, loop: str, step: int) -> t.TypedBody:
@@ -63,6 +73,10 @@ class _Chain:
         self._loop, self._step = loop, step
         self._stores = [s.target for s in body.simple if isinstance(s, t.TypedStore)]
         self._known: dict[t.Typed, int] = {}  # of temporaries and elements set so far
+
+    def begin_with(self, carried: Collection[t.Local]) -> None:
+        """Variables have what the iteration before left in them."""
+        self._known |= dict.fromkeys(carried, 0)
 
     def note(self, statement: t.SimpleStatement) -> int:
         """The cycles of the element a statement sets, 0 for others; from here on its value is known."""

@@ -36,6 +36,7 @@ from lapwing.codegen.outer_loops.independence import (
 )
 from lapwing.codegen.outer_loops.ranges import form_of
 from lapwing.codegen.outer_loops.scalar_replacement import with_scalars
+from lapwing.codegen.outer_loops.skewing import Carried, carried, skewed, waits_long
 from lapwing.codegen.outer_loops.widening import widened
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
@@ -44,6 +45,9 @@ from lapwing.loopnest.guards import occurrences
 _MOST_ACCESSES = 150  # of which each is held against every store
 _MANY_DIVISIONS = 2
 _MOST_ROWS = 2  # of every lane's own, of which squares are in registers at once
+_MOST_SKEWED_ROWS = 8  # the same where lanes are on rows of one another, and else would load element by element
+
+_Statements = tuple[t.TypedStatement, ...]
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,9 @@ class OuterLoop:
     """A loop that is computed in lanes. ``statements``: of an iteration, those that many iterations do together; ``later``:
     those that follow one iteration after the other; ``varying``: locals that differ between iterations; ``size``: bytes of the
     largest elements that are computed with; ``repeats``: whether an iteration may be done twice; ``rows``: whether lanes go
-    through rows of their own."""
+    through rows of their own; ``is_skewed``: whether each lane is some steps behind the one before it; ``carried``: elements that
+    they have from earlier steps then; ``length``: how many iterations lanes go through then, where all have as many, and that is
+    known before."""
 
     index: str
     statements: tuple[t.TypedStatement, ...]
@@ -60,18 +66,38 @@ class OuterLoop:
     size: int
     repeats: bool
     rows: bool
+    is_skewed: bool = False
+    carried: tuple[Carried, ...] = ()
+    length: t.Typed | None = None
+
+    @property
+    def most_rows(self) -> int:
+        """Of how many of the lanes' own rows there are squares in registers."""
+        return _MOST_SKEWED_ROWS if self.is_skewed else _MOST_ROWS
 
 
-def outer_loop(bound: BoundNest, body: Sequence[t.TypedStatement], index: str, probe: Lanes) -> OuterLoop | None:
+def outer_loop(
+    bound: BoundNest, body: Sequence[t.TypedStatement], index: str, probe: Lanes, is_chain: bool = False
+) -> OuterLoop | None:
     """A loop over an index as one in lanes; None where it is not worth it, or cannot be.
 
-    probe: knows no locals that vary.
+    probe: knows no locals that vary. is_chain: whether its iterations are known to wait for one another.
     """
-    if not any(isinstance(s, t.TypedFor) for s in body) or not any(map(probe.varies, stores_in(body))):
+    if not any(isinstance(s, t.TypedFor) for s in body):
         return None
     if len(list(accesses_in(body))) > _MOST_ACCESSES or not _is_known(body):
         return None
     changed = with_scalars(with_choices(bound, body, unguarded(bound)))
+    found = None if is_chain else _independent(bound, body, changed, index, probe)
+    return found or _wavefront(changed, index, probe)
+
+
+def _independent(
+    bound: BoundNest, body: Sequence[t.TypedStatement], changed: _Statements, index: str, probe: Lanes
+) -> OuterLoop | None:
+    """The loop where iterations may be done together. changed: its body without branches."""
+    if not any(map(probe.varies, stores_in(body))):
+        return None
     for statements, later in _parts(changed, index, probe):
         if not may_be_apart(statements, later, index):
             continue
@@ -92,7 +118,30 @@ def outer_loop(bound: BoundNest, body: Sequence[t.TypedStatement], index: str, p
     return None
 
 
-_Statements = tuple[t.TypedStatement, ...]
+def _wavefront(body: _Statements, index: str, probe: Lanes) -> OuterLoop | None:
+    """A loop around a chain of floats that many iterations go through together, each some steps behind the one before it."""
+    found = skewed(body, index)
+    if found is None:
+        return None
+    changed, place = found
+    statements, later = changed[: place + 1], changed[place + 1 :]
+    varying = varying_locals(statements, later, probe)
+    lanes, (loop, own) = probe.of(varying), (statements[-1], body[place])
+    assert isinstance(loop, t.TypedFor)
+    assert isinstance(own, t.TypedFor)
+    if not _can_be(statements, lanes) or not all(lanes.fits(v) for s in later for v in t.own_values(s)):
+        return None
+    if not waits_long(loop):
+        return None
+    values = [v for s in t.all_statements(statements) for v in t.own_values(s)]
+    size = max((size for value in values for size in lanes.sizes(value)), default=8)
+    # Where rows begin and end with others, an element may be one that the lane before has not stored.
+    if is_ragged(own, lanes) or loop == own:
+        return OuterLoop(index, statements, later, varying, size, False, True, is_skewed=True)
+    length = t.Operation("int64", "-", (own.stop, own.start))
+    is_known = not any(isinstance(node, t.Local) for node in t.walk(length))
+    kept = carried(loop, index)
+    return OuterLoop(index, statements, later, varying, size, False, True, True, kept, length if is_known else None)
 
 
 def _parts(body: _Statements, index: str, probe: Lanes) -> Iterator[tuple[_Statements, _Statements]]:
@@ -258,12 +307,14 @@ def _divides_longer(loop: t.TypedFor) -> bool:
     return len(divided) >= _MANY_DIVISIONS and not any(isinstance(n, t.Select) for n in nodes)
 
 
-def rows_of(loop: t.TypedFor, lanes: Lanes) -> list[t.Load]:
-    """The elements of an innermost loop that lie in rows of the lanes' own; none where they are too many, or stored to."""
+def rows_of(loop: t.TypedFor, lanes: Lanes, most: int = _MOST_ROWS) -> list[t.Load]:
+    """The elements of an innermost loop that lie in rows of the lanes' own, and are not stored to; none where they are too
+    many."""
     stored = {target.array for target in stores_in(loop.body)}
-    found = [a for a in dict.fromkeys(accesses_in(loop.body)) if lanes.is_in_rows(a, loop.index.name)]
+    own = (a for a in dict.fromkeys(accesses_in(loop.body)) if lanes.along_rows(a, loop.index.name))
+    found = [access for access in own if access.array not in stored]
     counts_up = isinstance(loop.step, t.Literal) and loop.step.value == 1
-    return found if counts_up and len(found) <= _MOST_ROWS and not stored & {a.array for a in found} else []
+    return found if counts_up and len(found) <= most else []
 
 
 def _innermost(statements: Iterable[t.TypedStatement]) -> Iterator[t.TypedFor]:

@@ -84,18 +84,20 @@ class Lanes:
         *outer, last = self.stride_of(load)
         return last == 1 and not any(outer)
 
-    def is_in_rows(self, load: t.Load, index: str) -> bool:
-        """Whether each lane goes through a row of its own, element by element, along the loop over another index."""
-        *outer, last = self.stride_of(load)
-        if last or not any(outer) or load.dtype == "bool":
-            return False
+    def along_rows(self, load: t.Load, index: str) -> int:
+        """1 where each lane goes through a row of its own, element by element, along the loop over another index, -1 where it
+        goes backwards; 0 where it does not."""
+        *outer, _ = self.stride_of(load)
+        if not any(outer) or load.dtype == "bool":
+            return 0
         *others, own = (
             s.affine.coefficient(index) if isinstance(s, t.AffineSubscript) else None for s in load.subscripts
         )
-        return own == 1 and not any(others)
+        return own if own in (1, -1) and not any(others) else 0
 
     def square(self, load: t.Load, into: str) -> str:
-        """The statement that puts as many elements of every lane's row as there are lanes into vectors, side by side."""
+        """The statement that puts as many elements of every lane's row as there are lanes into vectors, side by side: from this
+        one on."""
         return (
             f"lw_load_square_{SUFFIXES[load.dtype]}({into}, &{self._printer.in_array(load)}, {self._distance(load)});"
         )

@@ -8,7 +8,7 @@ lanes have, and each lane does its others by itself, before and after; what has 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from lapwing.codegen.body.expression import C_TYPES, SUFFIXES, Printer, stripped
 from lapwing.codegen.body.names import Names
@@ -16,6 +16,7 @@ from lapwing.codegen.body.text import indented, mentions
 from lapwing.codegen.outer_loops.candidates import OuterLoop, is_ragged, rows_of
 from lapwing.codegen.outer_loops.expressions import Lanes
 from lapwing.codegen.outer_loops.independence import first_of
+from lapwing.codegen.outer_loops.skewing import wanted_where
 from lapwing.loopnest.binding import typed as t
 
 VECTORS = 4  # LW_VECTORS of outer_loops.h
@@ -43,6 +44,16 @@ class LaneStatements:
         self._handed_on = {s.local for s in loop.statements if isinstance(s, t.TypedLocal | t.TypedVariable)}
         later = (local for local in _locals_in(loop.later) if local in self._handed_on)
         self._mentioned = Counter((*_locals_in(loop.statements), *later))
+        self._wanted = {
+            local: where
+            for s in t.all_statements(loop.statements)
+            if isinstance(s, t.TypedFor)
+            for local, where in wanted_where(s.body).items()
+            if where[0] in loop.varying
+        }
+        self._kept_steps: dict[t.Load, int] = {}  # of stores, for how many steps lanes keep what they stored
+        for one in loop.carried:
+            self._kept_steps[one.store] = max(one.steps, self._kept_steps.get(one.store, 0))
 
     def own(self, what: str) -> str:
         """A C name for what only vectors need."""
@@ -140,8 +151,25 @@ class LaneStatements:
             before, value = self.lanes.print(statement.value)
             lines += before
             match statement:
+                case t.TypedStore(target=target) if target in self._kept_steps:
+                    lines.append(f"{self._ago(target, 0)}[{vector}] = {value};")
+                    lines.append(self.lanes.store(target, f"{self._ago(target, 0)}[{vector}]"))
                 case t.TypedStore(target=target):
                     lines.append(self.lanes.store(target, value))
+                case t.TypedLocal(local=local) if local in self._wanted and _divides(statement.value):
+                    test, holds = self._wanted[local]
+                    condition = f"lw_any({self.element(test)})" if holds else f"!lw_all({self.element(test)})"
+                    lines[len(lines) - len(before) :] = [
+                        *(
+                            [f"lw_lanes_{SUFFIXES[local.dtype]} {self.element(local)};"]
+                            if local in self._private
+                            else ()
+                        ),
+                        f"{self.element(local)} = (lw_lanes_{SUFFIXES[local.dtype]}){{0}};",
+                        f"if ({condition}) {{",
+                        *indented([*before, f"{self.element(local)} = {value};"]),
+                        "}",
+                    ]
                 case t.TypedLocal(local=local) | t.TypedAssign(local=local):
                     const = f"const lw_lanes_{SUFFIXES[local.dtype]} " if local in self._private else ""
                     lines.append(f"{const}{self.element(local)} = {value};")
@@ -163,7 +191,7 @@ class LaneStatements:
         assert isinstance(by, int)
         stop = self._names.get(("lanes end", id(loop)), f"{x}_stop")
         yield f"const int64_t {stop} = {end};"
-        if rows := rows_of(loop, self.lanes):
+        if rows := rows_of(loop, self.lanes, self.loop.most_rows):
             yield from self._in_squares(loop, rows, begin, stop)
             return
         goes_on = f"{x} {'<' if by > 0 else '>'} {stop}"
@@ -185,21 +213,78 @@ class LaneStatements:
             yield f"        lw_lanes_{SUFFIXES[load.dtype]} {name}[LW_VECTORS][LW_LANES];"
         yield f"        for (int {vector} = 0; {vector} < {self.own('vectors')}; ++{vector}) {{"
         yield f"            const int64_t {self._x} = {self._at_vector(vector)};"
-        yield from indented([self.lanes.square(load, f"{name}[{vector}]") for load, name in names.items()], 3)
+        backwards = {load for load in rows if self.lanes.along_rows(load, loop.index.name) < 0}
+        for load, name in names.items():
+            square = self.lanes.square(load, f"{name}[{vector}]")
+            last = [f"const int64_t {x} = {first} + LW_LANES - 1;", square]  # which is the first in memory
+            yield from indented(["{", *indented(last), "}"] if load in backwards else [square], 3)
         yield "        }"
         yield "        #pragma GCC unroll 16"
         yield f"        for (int {step} = 0; {step} < LW_LANES; ++{step}) {{"
         yield f"            const int64_t {x} = {first} + {step};"
-        self.lanes.placed = {load: f"{name}[{vector}][{step}]" for load, name in names.items()}
-        body = list(self._block(loop.body))
+        at = {load: f"LW_LANES - 1 - {step}" if load in backwards else step for load in rows}
+        body = list(self._step(loop, {load: f"{name}[{vector}][{at[load]}]" for load, name in names.items()}))
         yield from indented([*body, *([] if any(mentions(line, x) for line in body) else [f"(void){x};"])], 3)
-        self.lanes.placed = {}
         yield "        }"
         yield "    }"
         yield f"    for (; {x} < {end}; ++{x}) {{"
-        yield from indented(list(self._block(loop.body)), 2)
+        yield from indented(list(self._step(loop)), 2)
         yield "    }"
         yield "}"
+
+    # -- what is carried from step to step ---------------------------------------------------------------------------------
+
+    def _ago(self, target: t.Load, steps: int) -> str:
+        """The C name of what lanes stored so many steps before."""
+        return self._names.get(("stored", target, steps), f"{target.array}_{f'{steps}_ago' if steps else 'now'}")
+
+    def _step(self, loop: t.TypedFor, placed: Mapping[t.Load, str] | None = None) -> Iterator[str]:
+        """An iteration of an inner loop in all lanes. placed: elements that are in vectors, by their C texts."""
+        vector = self.own("vector")
+        names = {c: self._names.get(("carried", c.load), f"{c.load.array}_before") for c in self.loop.carried}
+        for c, name in names.items():
+            if c.by_lane_before:
+                suffix, stored = SUFFIXES[c.load.dtype], self._ago(c.store, c.steps)
+                first = f"lw_all_{suffix}({self._printer.in_array(c.load)})"
+                yield f"lw_lanes_{suffix} {name}[LW_VECTORS];"
+                yield "#pragma GCC unroll 4"
+                yield f"for (int {vector} = 0; {vector} < {self.own('vectors')}; ++{vector}) {{"
+                yield f"    const int64_t {self._x} = {self._first};"
+                yield (
+                    f"    {name}[{vector}] = lw_behind_{suffix}({vector} ? {stored}[{vector} - 1] : {first}, "
+                    f"{stored}[{vector}]);"
+                )
+                yield "}"
+        self.lanes.placed = {
+            **(placed or {}),
+            **{
+                c.load: f"{name if c.by_lane_before else self._ago(c.store, c.steps)}[{vector}]"
+                for c, name in names.items()
+            },
+        }
+        yield from self._block(loop.body)
+        self.lanes.placed = {}
+        if self._kept_steps:
+            yield "#pragma GCC unroll 4"
+            yield f"for (int {vector} = 0; {vector} < {self.own('vectors')}; ++{vector}) {{"
+            for target, steps in self._kept_steps.items():
+                for k in range(steps, 0, -1):
+                    yield f"    {self._ago(target, k)}[{vector}] = {self._ago(target, k - 1)}[{vector}];"
+            yield "}"
+
+    def _stored_before(self, x: str, start: str, bounds: tuple[str, str]) -> Iterator[str]:
+        """For one lane, what it stored before the steps that all lanes have."""
+        begin, end = bounds
+        lane = self.own("lane")
+        for target, steps in self._kept_steps.items():
+            own = max((c.steps for c in self.loop.carried if c.store == target and not c.by_lane_before), default=0)
+            for k in range(1, steps + 1):
+                there = f"{begin} < {end}" if k <= own else f"{begin} < {end} && {begin} - {k} >= {start}"
+                yield f"if ({there}) {{"
+                yield f"    const int64_t {x} = {begin} - {k};"
+                place = f"[{lane} / LW_LANES][{lane} % LW_LANES]"
+                yield f"    {self._ago(target, k)}{place} = {self._printer.in_array(target)};"
+                yield "}"
 
     def _ragged(self, loop: t.TypedFor) -> Iterator[str]:
         """An inner loop that lanes go through from or to different iterations."""
@@ -220,16 +305,19 @@ class LaneStatements:
         yield f"if ({begin} > {end}) {begin} = {end};"
         body = list(self._scalar(loop.body))
 
-        def alone(first: str, last: str) -> Iterator[str]:
-            lines = [f"for (int64_t {x} = {first}; {x} < {last}; ++{x}) {{", *indented(body), "}"]
+        def alone(first: str, last: str, behind: Sequence[str] = ()) -> Iterator[str]:
+            lines = [f"for (int64_t {x} = {first}; {x} < {last}; ++{x}) {{", *indented(body), "}", *behind]
             return self._by_lane(used, assigned, lines)
 
-        yield from alone(start, f"lw_min_i64({begin}, {stop})")
-        if rows := rows_of(loop, self.lanes):
+        for target, steps in self._kept_steps.items():
+            names = ", ".join(f"{self._ago(target, k)}[LW_VECTORS]" for k in range(steps + 1))
+            yield f"lw_lanes_{SUFFIXES[target.dtype]} {names};"
+        yield from alone(start, f"lw_min_i64({begin}, {stop})", list(self._stored_before(x, start, (begin, end))))
+        if rows := rows_of(loop, self.lanes, self.loop.most_rows):
             yield from self._in_squares(loop, rows, begin, end)
         else:
             yield f"for (int64_t {x} = {begin}; {x} < {end}; ++{x}) {{"
-            yield from indented(list(self._block(loop.body)))
+            yield from indented(list(self._step(loop)))
             yield "}"
         yield from alone(f"lw_max_i64({start}, {end})", stop)
 
@@ -260,6 +348,13 @@ class LaneStatements:
     @staticmethod
     def _set_in(statements: Iterable[t.TypedStatement]) -> set[t.Local]:
         return {s.local for s in t.all_statements(statements) if isinstance(s, t.TypedLocal | t.TypedVariable)}
+
+
+def _divides(value: t.Typed) -> bool:
+    """Whether an expression keeps the core's divider at work."""
+    return any(
+        isinstance(n, t.Operation) and n.operator in ("/", "sqrt", "numpy.sqrt", "math.sqrt") for n in t.walk(value)
+    )
 
 
 def _locals_of(*values: t.Typed) -> Iterator[t.Local]:

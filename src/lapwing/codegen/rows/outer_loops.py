@@ -17,6 +17,7 @@ from lapwing.machine.vectors import vector_bytes
 
 _Place = tuple[int, ...]
 _MASKS = {1: "int8_t", 2: "int16_t", 4: "int32_t", 8: "int64_t"}
+_FEWEST_STEPS = 4  # of a skewed loop, in which lanes are alone at both ends, for each of them
 _WHOLE: _Place = (-1,)  # the place of the nest's own innermost loop
 
 
@@ -76,25 +77,30 @@ class OuterLoopWriter(ModuleWriter):
             one_by_one = list(self._inner_block(loop.body, place))
         return [
             "{",
-            *indented([f"const int64_t {end} = {last};", *self._lane_loops_of(made[1], x, first, end)]),
+            *indented([f"const int64_t {end} = {last};", *self._lane_loops_of(made, x, first, end)]),
             f"    for (; {x} < {end}; ++{x}) {{",
             *indented(one_by_one),
             "    }",
             "}",
         ]
 
-    def make_innermost(self, index: str) -> None:
-        """Looks at the nest's innermost loop, of which iterations are independent."""
-        self._made(self.bound.body.statements, index, _WHOLE)
+    def make_innermost(self, index: str, is_chain: bool) -> None:
+        """Looks at the nest's innermost loop. is_chain: whether its iterations wait for one another."""
+        self._made(self.bound.body.statements, index, _WHOLE, is_chain)
 
     def innermost_in_lanes(self, index: str, begin: str, end: str) -> Sequence[str]:
         """That loop, from which iterations are left that are done one by one; none where it is as it stands."""
         made = self._lanes_at.get(_WHOLE)
-        return [] if made is None else self._lane_loops_of(made[1], self.index(index), begin, end)
+        return [] if made is None else self._lane_loops_of(made, self.index(index), begin, end)
 
-    def _lane_loops_of(self, call: str, x: str, begin: str, end: str) -> list[str]:
-        """The call for as many iterations as make vectors, if there are enough for one."""
-        return [f"int64_t {x} = {begin};", f"if ({end} - {x} >= LW_LANES) {x} = {call.format(x, end)};"]
+    def _lane_loops_of(self, made: tuple[OuterLoop, str, list[str]], x: str, begin: str, end: str) -> list[str]:
+        """The call for as many iterations as make vectors, if there are enough for one, and what lanes go through together is
+        long enough."""
+        loop, call, _ = made
+        enough = f"{end} - {x} >= LW_LANES"
+        if loop.length is not None:
+            enough += f" && {stripped(self.printer.print(loop.length))} >= {_FEWEST_STEPS} * LW_LANES"
+        return [f"int64_t {x} = {begin};", f"if ({enough}) {x} = {call.format(x, end)};"]
 
     @staticmethod
     def _calls(loop: OuterLoop, call: str, x: str, end: str) -> list[str]:
@@ -117,13 +123,13 @@ class OuterLoopWriter(ModuleWriter):
         return [*lines, f"return {x};"]
 
     def _made(
-        self, body: Sequence[t.TypedStatement], index: str, place: _Place
+        self, body: Sequence[t.TypedStatement], index: str, place: _Place, is_chain: bool = False
     ) -> tuple[OuterLoop, str, list[str]] | None:
         known = self._lanes_at
         if place not in known:
             known[place] = None
             probe = Lanes(index, frozenset(), self.printer, self.stride, str, str)
-            loop = outer_loop(self.bound, body, index, probe)
+            loop = outer_loop(self.bound, body, index, probe, is_chain)
             if loop is not None:
                 made = (loop, *self._function_of(loop, place))
                 del known[place]  # functions stand behind those that they call

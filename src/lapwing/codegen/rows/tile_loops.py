@@ -199,8 +199,8 @@ class TileWriter(OuterLoopWriter, FaceWriter):
     def point_functions(self) -> Iterator[str]:
         """The loop body, in every form that the loops call."""
         index = self._counting_up(self.nest.space_loops[self.form.order[-1]].name)
-        if self.in_strips and self.form.independent and index and not (self._parts or self._wraps):
-            self.make_innermost(index)
+        if self.in_strips and index and not (self.form.scanned or self._parts or self._wraps):
+            self.make_innermost(index, is_chain=not self.form.independent)
         functions = list(self._point_functions())
         yield from (*self.lane_functions(), *functions)
 

@@ -1,0 +1,243 @@
+"""Loops around chains whose iterations are not independent, but may be once the loop inside is skewed (wavefronts: Lamport, CACM
+1974; Wolf and Lam, 1991).
+
+    for j:                                  for j in strips, each lane one step behind the one before it:
+        left = 0.0                              left[:] = 0.0
+        for i in range(n):                      for step:
+            left = f(left, below[i])    →           left[:] = f(left[:], below[step - j:])
+            below[i] = left                         below[step - j:] = left[:]
+
+With i + λ·j for the index of the inner loop two iterations of a strip are at work at once only where neither touches what the
+other stores: where an iteration of the outer loop meets what one dj before it has touched, it does so dx iterations further along
+the inner loop, and dx + λ·dj is positive. λ is the least factor for which that holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+
+from lapwing.affine.affine import Affine
+from lapwing.codegen.outer_loops.independence import (
+    Meeting,
+    accesses_in,
+    assigned_outside,
+    inner_indices,
+    meeting,
+    placed_accesses,
+    stores_in,
+)
+from lapwing.loopnest.binding import typed as t
+from lapwing.tiling.chains import handed_on_cycles
+
+_MOST_FACTOR = 3  # iterations between lanes: at the ends of rows lanes are alone
+# Of lanes: how many operations, of all points, are done in a cycle, and how many it takes to bring elements from and to rows.
+_OPERATIONS_IN_A_CYCLE, _OPERATIONS_OF_AN_ACCESS = 6, 10
+_FEWEST_CYCLES = 8
+
+
+def skewed(body: Sequence[t.TypedStatement], index: str) -> tuple[tuple[t.TypedStatement, ...], int] | None:
+    """The statements of a loop over an index with the one loop inside skewed, so that lanes may go through it together, and where
+    that loop stands; None where there is no such loop, or factor."""
+    places = [k for k, s in enumerate(body) if isinstance(s, t.TypedFor)]
+    if len(places) != 1 or index in inner_indices(body):
+        return None
+    before, loop, later = body[: places[0]], body[places[0]], body[places[0] + 1 :]
+    assert isinstance(loop, t.TypedFor)
+    straight = t.SimpleStatement | t.TypedVariable
+    if not all(isinstance(s, straight) for s in (*before, *loop.body, *later)) or assigned_outside(body):
+        return None
+    if not (isinstance(loop.step, t.Literal) and loop.step.value == 1):
+        return None
+    if not _are_clear(before, (loop, *later), index) or not _are_clear(later, (loop,), index):
+        return None
+    factor = _factor(loop, index)
+    if factor is None:
+        return None
+    return (*before, _with_factor(loop, index, factor), *later), places[0]
+
+
+def _are_clear(one: Sequence[t.TypedStatement], other: Sequence[t.TypedStatement], index: str) -> bool:
+    """That what some statements do in an iteration has nothing to do with what those and others do in another one."""
+    inner = inner_indices((*one, *other))
+    accesses = [*placed_accesses(one)], [*placed_accesses((*one, *other))]
+    return all(
+        meeting(a, b, index, inner) is not Meeting.ANY
+        for a, stores, _ in accesses[0]
+        for b, stores_too, _ in accesses[1]
+        if stores or stores_too
+    )
+
+
+def _factor(loop: t.TypedFor, index: str) -> int | None:
+    """By how many iterations of a loop those of the loop around it, over an index, have to follow each other."""
+    found = 0
+    for store in dict.fromkeys(stores_in(loop.body)):
+        for access in dict.fromkeys(accesses_in(loop.body)):
+            if access.array != store.array:
+                continue
+            for one, other in ((store, access), (access, store)):
+                least = _least(one, other, index, loop.index.name)
+                if least is None or least > _MOST_FACTOR:
+                    return None
+                found = max(found, least)
+    return found
+
+
+def _least(one: t.Load, other: t.Load, outer: str, inner: str) -> int | None:
+    """The least factor with which an iteration that touches an element by another access is later than those of earlier
+    iterations of the outer loop that touch it by one; None where there is none. 0 where there are no such iterations."""
+    found: dict[str, Fraction] = {}  # how far apart they are along each loop, where that is known
+    mixed: list[tuple[int, int, int]] = []
+    for a, b in zip(one.subscripts, other.subscripts, strict=True):
+        if not (isinstance(a, t.AffineSubscript) and isinstance(b, t.AffineSubscript)):
+            continue
+        first, difference = a.affine, a.affine + a.wrap - b.affine - b.wrap
+        if difference.terms:
+            continue
+        along, apart = {x: first.coefficient(x) for x in (outer, inner) if first.coefficient(x)}, difference.constant
+        if len(along) == 2:
+            mixed.append((along[outer], along[inner], apart))
+            continue
+        if not along and apart:
+            return 0
+        for x, factor in along.items():
+            distance = Fraction(apart, factor)
+            if distance.denominator > 1 or found.setdefault(x, distance) != distance:
+                return 0
+    for along_outer, along_inner, apart in mixed:
+        if outer in found and inner not in found:
+            found[inner] = (apart - along_outer * found[outer]) / along_inner
+        elif inner in found and outer not in found:
+            found[outer] = (apart - along_inner * found[inner]) / along_outer
+    if outer in found and found[outer] < 1:
+        return 0
+    return max(0, ceil((1 - found[inner]) / found.get(outer, 1))) if inner in found else None
+
+
+def _with_factor(loop: t.TypedFor, index: str, factor: int) -> t.TypedFor:
+    """The loop with its index and so many times that of the loop around it for its index."""
+    if not factor:
+        return loop
+    own, further = loop.index.name, Affine.of(index) * factor
+    forms = {own: Affine.of(own) - further}
+
+    def moved(node: t.Typed) -> t.Typed:
+        match node:
+            case t.Index(name=name) if name == own:
+                return t.AffineValue("int64", forms[own])
+            case t.AffineValue(affine=affine):
+                return replace(node, affine=affine.substitute(forms))
+            case t.Load(subscripts=subscripts):
+                return replace(node, subscripts=tuple(map(moved_subscript, subscripts)))
+        return t.mapped(node, moved)
+
+    def moved_subscript(subscript: t.AffineSubscript | t.LookupSubscript) -> t.AffineSubscript | t.LookupSubscript:
+        if isinstance(subscript, t.AffineSubscript):
+            return replace(subscript, affine=subscript.affine.substitute(forms))
+        return replace(subscript, index=moved(subscript.index))
+
+    def later(bound: t.Typed) -> t.Typed:
+        return t.Operation("int64", "+", (bound, t.AffineValue("int64", further)))
+
+    body = tuple(t.with_values(statement, moved) for statement in loop.body)
+    return replace(loop, start=later(loop.start), stop=later(loop.stop), body=body, independent=False)
+
+
+@dataclass(frozen=True)
+class Carried:
+    """An element that lanes look at, which they stored so many steps before (``steps``), or the lane before each did."""
+
+    load: t.Load
+    store: t.Load
+    steps: int
+    by_lane_before: bool
+
+
+def carried(loop: t.TypedFor, index: str) -> tuple[Carried, ...]:
+    """The elements of a skewed loop that were stored a few steps before, and need not be loaded again."""
+    stores = stores_in(loop.body)
+    found: dict[t.Load, Carried] = {}
+    for position, statement in enumerate(loop.body):
+        if not isinstance(statement, t.TypedStore):
+            continue
+        store = statement.target
+        if store.dtype == "bool" or sum(other.array == store.array for other in stores) > 1:
+            continue
+        before, behind = (set(accesses_in(part)) for part in (loop.body[: position + 1], loop.body[position + 1 :]))
+        for load in before - {store} | ({store} if store in _looked_at(loop.body[: position + 1]) else set()):
+            one = _carried(load, store, index, loop.index.name) if load.array == store.array else None
+            if one is not None and not (load == store and load in behind):
+                found[load] = one
+    return tuple(found.values())
+
+
+def _looked_at(statements: Sequence[t.TypedStatement]) -> set[t.Load]:
+    """The elements that statements look at."""
+    return {
+        node
+        for s in statements
+        for value in ((s.value,) if isinstance(s, t.TypedStore) else t.own_values(s))
+        for node in t.walk(value)
+        if isinstance(node, t.Load)
+    }
+
+
+def _carried(load: t.Load, store: t.Load, outer: str, inner: str) -> Carried | None:
+    for by_lane_before in (False, True):
+        for steps in range(1, _MOST_FACTOR + 1):
+            then = {inner: Affine.of(inner) - steps, outer: Affine.of(outer) - int(by_lane_before)}
+            stored = (
+                replace(s, affine=s.affine.substitute(then)) if isinstance(s, t.AffineSubscript) else None
+                for s in store.subscripts
+            )
+            if all(a == b for a, b in zip(stored, load.subscripts, strict=True)):
+                return Carried(load, store, steps, by_lane_before)
+    return None
+
+
+def wanted_where(statements: Sequence[t.TypedStatement]) -> dict[t.Local, tuple[t.Local, bool]]:
+    """Of locals that take long to compute, and that nothing looks at but choices by one condition, that condition, and whether it
+    has to hold: where it does in no lane, they need not be computed."""
+    uses: dict[t.Local, set[tuple[t.Local, bool] | None]] = {}
+
+    def note(node: t.Typed, where: tuple[t.Local, bool] | None) -> None:
+        match node:
+            case t.Local():
+                uses.setdefault(node, set()).add(where)
+            case t.Select(test=t.Local() as test, then=then, otherwise=otherwise) if where is None:
+                note(test, None)
+                note(then, (test, True))
+                note(otherwise, (test, False))
+            case _:
+                for child in t.children(node):
+                    note(child, where)
+
+    found: dict[t.Local, tuple[t.Local, bool]] = {}
+    for place, statement in reversed([*enumerate(statements)]):
+        local = statement.local if isinstance(statement, t.TypedLocal) and statement.local.dtype != "bool" else None
+        wanted = uses.get(local, set()) if local is not None else set()
+        where = next(iter(wanted)) if len(wanted) == 1 else None
+        if where is not None and not any(
+            isinstance(s, t.TypedLocal) and s.local == where[0] for s in statements[:place]
+        ):
+            where = None  # it is known too late
+        if local is not None and where is not None:
+            found[local] = where
+        for value in t.own_values(statement):
+            note(value, where)
+    return found
+
+
+def waits_long(loop: t.TypedFor) -> bool:
+    """Whether iterations of a loop wait for floats of the one before them for longer than lanes take."""
+    handed_on = {local for local in assigned_outside(loop.body) if local.dtype.startswith("float")}
+    if not handed_on and not any(store.dtype.startswith("float") for store in stores_in(loop.body)):
+        return False
+    values = dict.fromkeys(value for s in loop.body for value in t.own_values(s))
+    operations = {node for value in values for node in t.walk(value) if isinstance(node, t.Operation | t.Select)}
+    accesses = [*dict.fromkeys(accesses_in(loop.body))]
+    taken = (len(operations) + _OPERATIONS_OF_AN_ACCESS * len(accesses)) / _OPERATIONS_IN_A_CYCLE
+    return handed_on_cycles(loop.body, handed_on, loop.index.name) > max(_FEWEST_CYCLES, taken)
