@@ -11,6 +11,8 @@ import pytest
 
 import lapwing as lw
 from lapwing.codegen.lanes import points
+from lapwing.codegen.rows import outer_loops
+from lapwing.codegen.tile import wavefronts
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.planner.inner import joined_sweeps
@@ -38,7 +40,11 @@ def forms_with_vectors(width: int, bound: BoundNest, dependences: Sequence[Depen
     """The legal forms where vectors have so many bytes: those with buffers have other lanes then."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(transposed, "vector_bytes", lambda: width)
-        return legal_forms(bound, dependences)
+        forms = legal_forms(bound, dependences)
+    return (
+        *forms,
+        *(new for form in forms if form.lanes == 1 and len(form.order) > 1 for new in wavefronts(bound, form)),
+    )
 
 
 @contextmanager
@@ -46,6 +52,7 @@ def vectors_of(width: int) -> Iterator[None]:
     """Whatever the processor has, vectors of so many bytes; none of no bytes."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(points, "vector_bytes", lambda: width)
+        patched.setattr(outer_loops, "vector_bytes", lambda: width or 16)
         tile_library.cache_clear()
         yield
     tile_library.cache_clear()

@@ -119,6 +119,11 @@ typedef LW_MASK lw_mask LW_VECTOR_OF(LW_MASK);
         _Pragma("GCC unroll 16") for (int lane = 0; lane < LW_LANES; ++lane) square[lane] =                            \
             lw_load_##suffix(from + lane * stride);                                                                    \
         LW_TRANSPOSE(square)                                                                                           \
+    }                                                                                                                  \
+    LW_INLINE void lw_store_square_##suffix(lw_lanes_##suffix *square, type *to, int64_t stride) {                     \
+        LW_TRANSPOSE(square)                                                                                           \
+        _Pragma("GCC unroll 16") for (int lane = 0; lane < LW_LANES; ++lane)                                           \
+            lw_store_##suffix(to + lane * stride, square[lane]);                                                       \
     }
 
 LW_LANES_OF(f64, double, int64_t)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from lapwing.codegen.lanes.coalesced import CoalescedTileWriter
 from lapwing.codegen.lanes.narrow import NarrowTileWriter
 from lapwing.codegen.lanes.transposed import TransposedTileWriter
 from lapwing.codegen.rows.tile_loops import TileWriter, is_scanned
+from lapwing.codegen.rows.wavefronts import WavefrontTileWriter, is_wavefront
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.tiling.faces import Face
@@ -21,6 +23,8 @@ def tile_source(bound: BoundNest, faces: Sequence[Face], form: InnerForm, stores
         bound = bound.storing_all()
     if form.coalesced:
         return CoalescedTileWriter(bound, faces, form).source()
+    if form.skewed:
+        return WavefrontTileWriter(bound, faces, form).source()
     if not form.transposed:
         return TileWriter(bound, faces, form).source()
     wide = TransposedTileWriter(bound, faces, form)
@@ -31,8 +35,19 @@ def tile_source(bound: BoundNest, faces: Sequence[Face], form: InnerForm, stores
 def forms_of(bound: BoundNest, dependences: Sequence[Dependence]) -> tuple[InnerForm, ...]:
     """The inner forms that are legal, and that there is code for. bound, dependences: in the coordinates that are cut into
     tiles."""
-    forms = legal_forms(bound, dependences)
-    return tuple(form for form in forms if not form.scanned or is_scanned(bound, form))
+    found: list[InnerForm] = []
+    for form in legal_forms(bound, dependences):
+        if not form.scanned or is_scanned(bound, form):
+            found.append(form)
+        if form == InnerForm(form.order, 1, independent=False) and len(form.order) > 1:
+            found += wavefronts(bound, form)
+    return tuple(found)
+
+
+def wavefronts(bound: BoundNest, plain: InnerForm) -> tuple[InnerForm, ...]:
+    """The form whose rows are in vectors, of a plain one; none where there is no code for it."""
+    form = replace(plain, skewed=True)
+    return (form,) if is_wavefront(bound, form) else ()
 
 
 def reason_against_vectors(bound: BoundNest, form: InnerForm) -> str | None:

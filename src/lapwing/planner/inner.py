@@ -86,7 +86,7 @@ def choice_by_rule(
     cycles = chain_cycles(shortened(bound.body, name, loop.step), name, loop.step)
     lanes = usual_lanes(bound)
     wanted = lanes if cycles > LANES_CYCLES else 1
-    form = next((form for form in of_order if form.lanes == wanted and not form.scanned), plain)
+    form = next((form for form in of_order if form.lanes == wanted and not (form.scanned or form.skewed)), plain)
     rule = f"along {name} each point waits about {cycles} cycle{'s' if cycles != 1 else ''} for the one before it"
     sides = block[-2:] if block else [high - low for low, high in bound.domain.box[-2:]]
     for transposed in of_order if is_alone and min(sides) >= SHORTEST_SIDE else ():

@@ -107,7 +107,8 @@ def _latency(bound: BoundNest, form: InnerForm, core: Core, extents: Sequence[in
     seconds = recurrence(body, loop.name, loop.step, lambda node: _node_latency(node, core))
     links = recurrence(body, loop.name, loop.step, _links)
     alone = 1 - core.window / max(1.0, links * extents[form.order[-1]])
-    return max(0.0, alone) * seconds / form.lanes
+    side_by_side = 2 * core.vector_bytes // 8 if form.skewed else form.lanes
+    return max(0.0, alone) * seconds / side_by_side
 
 
 def _links(node: t.Typed) -> float:
@@ -142,7 +143,7 @@ class _Width:
 def _width(form: InnerForm, core: Core) -> _Width:
     if form.lanes > 1:
         return _Width(core, form.lanes)
-    return _Width(core, None if form.independent or form.scanned else 1)
+    return _Width(core, None if form.independent or form.scanned or form.skewed else 1)
 
 
 def _operations(bound: BoundNest, core: Core, form: InnerForm, kinds: Sequence[str]) -> float:

@@ -37,7 +37,8 @@ class InnerForm:
     does all of the nest. ``coalesced``: whether the rows of a lane in all planes of the third loop from the inside are one.
     ``in_place``: whether one rank works on arrays where they lie although their rows are crowded (``runtime.arrays.storage``);
     else it copies those into padded memory first. ``scanned``: whether what joins iterations of the innermost loop are
-    recurrences of integers, computed as scans (``codegen.inner_loops.scans``)."""
+    recurrences of integers, computed as scans (``codegen.inner_loops.scans``). ``skewed``: whether rows advance together
+    as vectors in registers, as many as these have elements (``codegen.outer_loops.skewing``)."""
 
     order: tuple[int, ...]
     lanes: int
@@ -47,6 +48,7 @@ class InnerForm:
     coalesced: bool = False
     in_place: bool = False
     scanned: bool = False
+    skewed: bool = False
 
     @property
     def pads(self) -> bool:
@@ -58,6 +60,8 @@ class InnerForm:
         name = (
             "scan"
             if self.scanned
+            else "rows in vectors"
+            if self.skewed
             else "plain"
             if self.lanes == 1
             else f"lanes of {self.lanes}{', transposed' if self.transposed else ''}"

@@ -442,7 +442,7 @@ def check(data: st.DataObject, name: str) -> None:
     assert transposed, "the nest takes no buffers"
     assume(not bound.domain.is_empty)
     tile = data.draw(st.none() | st.integers(1, 150), label="tile")
-    form = data.draw(st.sampled_from(transposed), label="form")
+    form = data.draw(st.sampled_from([*transposed, *(form for form in forms if form.skewed)]), label="form")
     plan = in_form(nest.using(tile=tile).plan(**found), bound, form)
     if raises:
         with pytest.raises(lw.RunError), vectors_of(width):

@@ -19,7 +19,7 @@ integers compilers may change the order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lapwing.affine.affine import Affine
@@ -36,7 +36,7 @@ from lapwing.codegen.outer_loops.independence import (
 )
 from lapwing.codegen.outer_loops.ranges import form_of
 from lapwing.codegen.outer_loops.scalar_replacement import with_scalars
-from lapwing.codegen.outer_loops.skewing import Carried, carried, skewed, waits_long
+from lapwing.codegen.outer_loops.skewing import Carried, ahead, carried, looked_at, skewed, waits_long
 from lapwing.codegen.outer_loops.widening import widened
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
@@ -56,8 +56,8 @@ class OuterLoop:
     those that follow one iteration after the other; ``varying``: locals that differ between iterations; ``size``: bytes of the
     largest elements that are computed with; ``repeats``: whether an iteration may be done twice; ``rows``: whether lanes go
     through rows of their own; ``is_skewed``: whether each lane is some steps behind the one before it; ``carried``: elements that
-    they have from earlier steps then; ``length``: how many iterations lanes go through then, where all have as many, and that is
-    known before."""
+    they have from earlier steps then, and ``ahead`` those that are stored later; ``length``: how many iterations lanes go through
+    then, where all have as many, and that is known before; ``extrema``: what each lane looks for by itself."""
 
     index: str
     statements: tuple[t.TypedStatement, ...]
@@ -68,28 +68,49 @@ class OuterLoop:
     rows: bool
     is_skewed: bool = False
     carried: tuple[Carried, ...] = ()
+    ahead: frozenset[t.Load] = frozenset()
     length: t.Typed | None = None
+    extrema: tuple[t.Accumulator, ...] = ()
 
     @property
     def most_rows(self) -> int:
         """Of how many of the lanes' own rows there are squares in registers."""
         return _MOST_SKEWED_ROWS if self.is_skewed else _MOST_ROWS
 
+    def stored_squares(self, loop: t.TypedFor, lanes: Lanes) -> list[t.Load]:
+        """The elements of rows of the lanes' own that a loop stores and that nobody looks at in memory meanwhile."""
+        known = {*self.ahead, *(one.load for one in self.carried)}
+        stores, touched = (stores_in(loop.body), looked_at(loop.body)) if self.is_skewed else ([], set())
+        return [
+            store
+            for store in stores
+            if lanes.along_rows(store, loop.index.name)
+            and sum(other.array == store.array for other in stores) == 1
+            and all(load in known for load in touched if load.array == store.array)
+        ]
+
 
 def outer_loop(
-    bound: BoundNest, body: Sequence[t.TypedStatement], index: str, probe: Lanes, is_chain: bool = False
+    bound: BoundNest,
+    body: Sequence[t.TypedStatement],
+    index: str,
+    probe: Lanes,
+    is_chain: bool = False,
+    is_measured: bool = False,
 ) -> OuterLoop | None:
     """A loop over an index as one in lanes; None where it is not worth it, or cannot be.
 
-    probe: knows no locals that vary. is_chain: whether its iterations are known to wait for one another.
+    probe: knows no locals that vary. is_chain: whether its iterations are known to wait for one another; is_measured:
+    whether that is measured which only they would be better off in lanes for.
     """
     if not any(isinstance(s, t.TypedFor) for s in body):
         return None
-    if len(list(accesses_in(body))) > _MOST_ACCESSES or not _is_known(body):
+    extrema = _extrema(bound, body) if is_measured else ()
+    if extrema is None or len(list(accesses_in(body))) > _MOST_ACCESSES or not _is_known(body, bool(extrema)):
         return None
     changed = with_scalars(with_choices(bound, body, unguarded(bound)))
     found = None if is_chain else _independent(bound, body, changed, index, probe)
-    return found or _wavefront(changed, index, probe)
+    return found or _wavefront(changed, index, probe, is_measured, extrema)
 
 
 def _independent(
@@ -118,7 +139,9 @@ def _independent(
     return None
 
 
-def _wavefront(body: _Statements, index: str, probe: Lanes) -> OuterLoop | None:
+def _wavefront(
+    body: _Statements, index: str, probe: Lanes, is_measured: bool, extrema: tuple[t.Accumulator, ...]
+) -> OuterLoop | None:
     """A loop around a chain of floats that many iterations go through together, each some steps behind the one before it."""
     found = skewed(body, index)
     if found is None:
@@ -131,17 +154,30 @@ def _wavefront(body: _Statements, index: str, probe: Lanes) -> OuterLoop | None:
     assert isinstance(own, t.TypedFor)
     if not _can_be(statements, lanes) or not all(lanes.fits(v) for s in later for v in t.own_values(s)):
         return None
-    if not waits_long(loop):
+    if not is_measured and not waits_long(loop):
         return None
     values = [v for s in t.all_statements(statements) for v in t.own_values(s)]
     size = max((size for value in values for size in lanes.sizes(value)), default=8)
     # Where rows begin and end with others, an element may be one that the lane before has not stored.
-    if is_ragged(own, lanes) or loop == own:
-        return OuterLoop(index, statements, later, varying, size, False, True, is_skewed=True)
+    if is_ragged(own, lanes) or loop.start == own.start:
+        if extrema:
+            return None
+        return OuterLoop(index, statements, later, varying, size, False, True, True, ahead=ahead(loop, index))
     length = t.Operation("int64", "-", (own.stop, own.start))
     is_known = not any(isinstance(node, t.Local) for node in t.walk(length))
     kept = carried(loop, index)
-    return OuterLoop(index, statements, later, varying, size, False, True, True, kept, length if is_known else None)
+    before, known = ahead(loop, index), length if is_known else None
+    return OuterLoop(index, statements, later, varying, size, False, True, True, kept, before, known, extrema)
+
+
+def _extrema(bound: BoundNest, body: Sequence[t.TypedStatement]) -> tuple[t.Accumulator, ...] | None:
+    """The largest and least values that statements look for, each lane for itself; None where they bring together anything
+    else."""
+    found = [s for s in t.all_statements(body) if isinstance(s, t.TypedAccumulate)]
+    names = {s.name for s in found}
+    kinds = tuple(a for a in bound.body.accumulators if a.name in names)
+    are_alone = not any(s.position or s.payload for s in found) and not any(a.leader for a in kinds)
+    return kinds if are_alone and all(a.operator in ("max", "min") and a.dtype != "bool" for a in kinds) else None
 
 
 def _parts(body: _Statements, index: str, probe: Lanes) -> Iterator[tuple[_Statements, _Statements]]:
@@ -167,10 +203,13 @@ def _parts(body: _Statements, index: str, probe: Lanes) -> Iterator[tuple[_State
         yield (*before, replace(loop, stop=common)), (replace(loop, start=start), *body[place + 1 :])
 
 
-def _is_known(body: Sequence[t.TypedStatement]) -> bool:
+def _is_known(body: Sequence[t.TypedStatement], has_extrema: bool) -> bool:
     """Whether statements are of kinds that may be done together or apart."""
     kinds = t.TypedStore | t.TypedLocal | t.TypedAssign | t.TypedVariable | t.TypedIf | t.TypedFor
-    return all(isinstance(s, kinds) for s in t.all_statements(body)) and not any(
+    are_known = (
+        isinstance(s, kinds) or (has_extrema and isinstance(s, t.TypedAccumulate)) for s in t.all_statements(body)
+    )
+    return all(are_known) and not any(
         t.may_raise(node) for s in t.all_statements(body) for value in t.own_values(s) for node in t.walk(value)
     )
 
@@ -251,7 +290,7 @@ def _can_be(statements: Sequence[t.TypedStatement], lanes: Lanes) -> bool:
             case t.TypedStore(target=target):
                 if not lanes.varies(target):
                     return False
-            case t.TypedLocal() | t.TypedVariable():
+            case t.TypedLocal() | t.TypedVariable() | t.TypedAccumulate():
                 pass
             case t.TypedAssign(local=local, value=value):
                 if lanes.varies(value) and local not in lanes.varying:
@@ -307,12 +346,12 @@ def _divides_longer(loop: t.TypedFor) -> bool:
     return len(divided) >= _MANY_DIVISIONS and not any(isinstance(n, t.Select) for n in nodes)
 
 
-def rows_of(loop: t.TypedFor, lanes: Lanes, most: int = _MOST_ROWS) -> list[t.Load]:
-    """The elements of an innermost loop that lie in rows of the lanes' own, and are not stored to; none where they are too
-    many."""
+def rows_of(loop: t.TypedFor, lanes: Lanes, most: int = _MOST_ROWS, ahead: Collection[t.Load] = ()) -> list[t.Load]:
+    """The elements of an innermost loop that lie in rows of the lanes' own, and are not stored to, or not before they are looked
+    at; none where they are too many."""
     stored = {target.array for target in stores_in(loop.body)}
     own = (a for a in dict.fromkeys(accesses_in(loop.body)) if lanes.along_rows(a, loop.index.name))
-    found = [access for access in own if access.array not in stored]
+    found = [access for access in own if access.array not in stored or access in ahead]
     counts_up = isinstance(loop.step, t.Literal) and loop.step.value == 1
     return found if counts_up and len(found) <= most else []
 

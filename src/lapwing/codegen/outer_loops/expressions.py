@@ -95,12 +95,11 @@ class Lanes:
         )
         return own if own in (1, -1) and not any(others) else 0
 
-    def square(self, load: t.Load, into: str) -> str:
-        """The statement that puts as many elements of every lane's row as there are lanes into vectors, side by side: from this
-        one on."""
-        return (
-            f"lw_load_square_{SUFFIXES[load.dtype]}({into}, &{self._printer.in_array(load)}, {self._distance(load)});"
-        )
+    def square(self, what: str, load: t.Load, vectors: str) -> str:
+        """The statement that loads as many elements of every lane's row as there are lanes into vectors, side by side, from this
+        one on, or stores them from there."""
+        first, distance = self._printer.in_array(load), self._distance(load)
+        return f"lw_{what}_square_{SUFFIXES[load.dtype]}({vectors}, &{first}, {distance});"
 
     def fits(self, node: t.Typed) -> bool:
         """Whether an expression can be computed in lanes."""

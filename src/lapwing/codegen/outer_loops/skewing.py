@@ -14,7 +14,7 @@ the inner loop, and dx + λ·dj is positive. λ is the least factor for which th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
@@ -46,6 +46,7 @@ def skewed(body: Sequence[t.TypedStatement], index: str) -> tuple[tuple[t.TypedS
         return None
     before, loop, later = body[: places[0]], body[places[0]], body[places[0] + 1 :]
     assert isinstance(loop, t.TypedFor)
+    loop = replace(loop, body=tuple(_with_kept(loop.body)))
     straight = t.SimpleStatement | t.TypedVariable
     if not all(isinstance(s, straight) for s in (*before, *loop.body, *later)) or assigned_outside(body):
         return None
@@ -117,6 +118,32 @@ def _least(one: t.Load, other: t.Load, outer: str, inner: str) -> int | None:
     return max(0, ceil((1 - found[inner]) / found.get(outer, 1))) if inner in found else None
 
 
+def _with_kept(statements: Sequence[t.TypedStatement]) -> list[t.TypedStatement]:
+    """Straight statements that look at what they have stored in variables."""
+    stored = [s.target for s in statements if isinstance(s, t.TypedStore)]
+    found: list[t.TypedStatement] = []
+    kept: dict[t.Load, t.Local] = {}
+
+    def visit(node: t.Typed) -> t.Typed:
+        known = kept.get(node) if isinstance(node, t.Load) else None
+        return t.mapped(node, visit) if known is None else known
+
+    for position, statement in enumerate(statements):
+        new = statement
+        if isinstance(statement, t.TypedStore):
+            target, value = statement.target, visit(statement.value)
+            is_alone = sum(other.array == target.array for other in stored) == 1
+            if is_alone and target in looked_at(statements[position + 1 :]):
+                kept[target] = t.Local(target.dtype, f"{target.array} stored", len(kept) + 1)
+                found.append(t.TypedLocal(statement.line, statement.text, kept[target], value))
+                value = kept[target]
+            new = replace(statement, value=value)
+        else:
+            new = t.with_values(statement, visit)
+        found.append(new)
+    return found
+
+
 def _with_factor(loop: t.TypedFor, index: str, factor: int) -> t.TypedFor:
     """The loop with its index and so many times that of the loop around it for its index."""
     if not factor:
@@ -167,14 +194,49 @@ def carried(loop: t.TypedFor, index: str) -> tuple[Carried, ...]:
         if store.dtype == "bool" or sum(other.array == store.array for other in stores) > 1:
             continue
         before, behind = (set(accesses_in(part)) for part in (loop.body[: position + 1], loop.body[position + 1 :]))
-        for load in before - {store} | ({store} if store in _looked_at(loop.body[: position + 1]) else set()):
+        for load in before - {store} | ({store} if store in looked_at(loop.body[: position + 1]) else set()):
             one = _carried(load, store, index, loop.index.name) if load.array == store.array else None
             if one is not None and not (load == store and load in behind):
                 found[load] = one
     return tuple(found.values())
 
 
-def _looked_at(statements: Sequence[t.TypedStatement]) -> set[t.Load]:
+def ahead(loop: t.TypedFor, index: str) -> frozenset[t.Load]:
+    """The elements of a skewed loop that are looked at before they are stored, by the lane itself or the one behind it: they may
+    be loaded any time before."""
+    stores = stores_in(loop.body)
+    found = set()
+    for position, statement in enumerate(loop.body):
+        if not isinstance(statement, t.TypedStore):
+            continue
+        store = statement.target
+        if sum(other.array == store.array for other in stores) > 1:
+            continue
+        behind = looked_at(loop.body[position + 1 :])
+        for load in looked_at(loop.body):
+            own = load == store and load not in behind
+            if load.array == store.array and (own or _is_stored_later(load, store, index, loop.index.name)):
+                found.add(load)
+    return frozenset(found)
+
+
+def _is_stored_later(load: t.Load, store: t.Load, outer: str, inner: str) -> bool:
+    return any(
+        _moved(store, {inner: Affine.of(inner) + steps, outer: Affine.of(outer) + lanes}) == load.subscripts
+        for lanes in (0, 1)
+        for steps in range(1, 2 * _MOST_FACTOR + 1)
+    )
+
+
+def _moved(access: t.Load, forms: Mapping[str, Affine]) -> tuple[t.AffineSubscript | None, ...]:
+    """The subscripts of an access in another iteration; None for what is looked up."""
+    return tuple(
+        replace(s, affine=s.affine.substitute(forms)) if isinstance(s, t.AffineSubscript) else None
+        for s in access.subscripts
+    )
+
+
+def looked_at(statements: Sequence[t.TypedStatement]) -> set[t.Load]:
     """The elements that statements look at."""
     return {
         node
@@ -188,12 +250,10 @@ def _looked_at(statements: Sequence[t.TypedStatement]) -> set[t.Load]:
 def _carried(load: t.Load, store: t.Load, outer: str, inner: str) -> Carried | None:
     for by_lane_before in (False, True):
         for steps in range(1, _MOST_FACTOR + 1):
-            then = {inner: Affine.of(inner) - steps, outer: Affine.of(outer) - int(by_lane_before)}
-            stored = (
-                replace(s, affine=s.affine.substitute(then)) if isinstance(s, t.AffineSubscript) else None
-                for s in store.subscripts
-            )
-            if all(a == b for a, b in zip(stored, load.subscripts, strict=True)):
+            if (
+                _moved(store, {inner: Affine.of(inner) - steps, outer: Affine.of(outer) - by_lane_before})
+                == load.subscripts
+            ):
                 return Carried(load, store, steps, by_lane_before)
     return None
 

@@ -27,7 +27,8 @@ Scalar = Callable[[Sequence[t.TypedStatement]], Iterator[str]]
 
 
 class LaneStatements:
-    """Writes the statements of one loop. name: of its index in C; scalar: prints statements for one iteration."""
+    """Writes the statements of one loop. name: of its index in C; scalar: prints statements for one iteration; accumulator: the C
+    name of what points to one."""
 
     def __init__(
         self,
@@ -37,10 +38,12 @@ class LaneStatements:
         name: str,
         stride: Callable[[str, int], str],
         scalar: Scalar,
+        accumulator: Callable[[str], str],
     ) -> None:
         self.loop = loop
         self.lanes = Lanes(loop.index, loop.varying, printer, stride, self.element, self.own)
         self._printer, self._names, self._x, self._scalar = printer, names, name, scalar
+        self._accumulator = accumulator
         self._handed_on = {s.local for s in loop.statements if isinstance(s, t.TypedLocal | t.TypedVariable)}
         later = (local for local in _locals_in(loop.later) if local in self._handed_on)
         self._mentioned = Counter((*_locals_in(loop.statements), *later))
@@ -51,6 +54,9 @@ class LaneStatements:
             for local, where in wanted_where(s.body).items()
             if where[0] in loop.varying
         }
+        self._stored: dict[
+            t.Load, str
+        ] = {}  # elements that are stored square by square, by the C texts of their places there
         self._kept_steps: dict[t.Load, int] = {}  # of stores, for how many steps lanes keep what they stored
         for one in loop.carried:
             self._kept_steps[one.store] = max(one.steps, self._kept_steps.get(one.store, 0))
@@ -113,7 +119,7 @@ class LaneStatements:
                     group.append(t.TypedAssign(statement.line, statement.text, local, value))
                 case t.TypedLocal(local=local) | t.TypedAssign(local=local) if local in self.loop.varying:
                     group.append(statement)
-                case t.TypedStore():
+                case t.TypedStore() | t.TypedAccumulate():
                     group.append(statement)
                 case t.TypedLocal() | t.TypedVariable():
                     yield from self._scalar((statement,))
@@ -147,15 +153,22 @@ class LaneStatements:
             yield f"{self._declared(local)};"
         vector, lines = self.own("vector"), list[str]()
         for statement in group:
-            assert isinstance(statement, t.TypedStore | t.TypedLocal | t.TypedAssign)
+            assert isinstance(statement, t.TypedStore | t.TypedLocal | t.TypedAssign | t.TypedAccumulate)
             before, value = self.lanes.print(statement.value)
             lines += before
             match statement:
-                case t.TypedStore(target=target) if target in self._kept_steps:
-                    lines.append(f"{self._ago(target, 0)}[{vector}] = {value};")
-                    lines.append(self.lanes.store(target, f"{self._ago(target, 0)}[{vector}]"))
+                case t.TypedAccumulate(name=name):
+                    kind = next(a for a in self.loop.extrema if a.name == name)
+                    best = f"{self._extremum(kind)}[{vector}]"
+                    function = "lw_greater" if kind.operator == "max" else "lw_lesser"
+                    lines.append(f"{best} = {function}_{SUFFIXES[kind.dtype]}({best}, {value});")
                 case t.TypedStore(target=target):
-                    lines.append(self.lanes.store(target, value))
+                    if target in self._kept_steps:
+                        now = f"{self._ago(target, 0)}[{vector}]"
+                        lines.append(f"{now} = {value};")
+                        value = now
+                    square = self._stored.get(target)
+                    lines.append(f"{square} = {value};" if square else self.lanes.store(target, value))
                 case t.TypedLocal(local=local) if local in self._wanted and _divides(statement.value):
                     test, holds = self._wanted[local]
                     condition = f"lw_any({self.element(test)})" if holds else f"!lw_all({self.element(test)})"
@@ -191,7 +204,8 @@ class LaneStatements:
         assert isinstance(by, int)
         stop = self._names.get(("lanes end", id(loop)), f"{x}_stop")
         yield f"const int64_t {stop} = {end};"
-        if rows := rows_of(loop, self.lanes, self.loop.most_rows):
+        rows = rows_of(loop, self.lanes, self.loop.most_rows, self.loop.ahead)
+        if rows or self.loop.stored_squares(loop, self.lanes):
             yield from self._in_squares(loop, rows, begin, stop)
             return
         goes_on = f"{x} {'<' if by > 0 else '>'} {stop}"
@@ -208,29 +222,47 @@ class LaneStatements:
         yield f"    int64_t {x} = {begin};"
         yield f"    for (; {x} <= {end} - LW_LANES; {x} += LW_LANES) {{"
         yield f"        const int64_t {first} = {x};"
+        stores = self.loop.stored_squares(loop, self.lanes)
         names = {load: self._names.get(("square of", id(loop), load), f"{load.array}_square") for load in rows}
-        for load, name in names.items():
+        stored = {load: self._names.get(("stored square", id(loop), load), f"{load.array}_stored") for load in stores}
+        backwards = {load for load in (*rows, *stores) if self.lanes.along_rows(load, loop.index.name) < 0}
+        for load, name in (*names.items(), *stored.items()):
             yield f"        lw_lanes_{SUFFIXES[load.dtype]} {name}[LW_VECTORS][LW_LANES];"
-        yield f"        for (int {vector} = 0; {vector} < {self.own('vectors')}; ++{vector}) {{"
-        yield f"            const int64_t {self._x} = {self._at_vector(vector)};"
-        backwards = {load for load in rows if self.lanes.along_rows(load, loop.index.name) < 0}
-        for load, name in names.items():
-            square = self.lanes.square(load, f"{name}[{vector}]")
-            last = [f"const int64_t {x} = {first} + LW_LANES - 1;", square]  # which is the first in memory
-            yield from indented(["{", *indented(last), "}"] if load in backwards else [square], 3)
-        yield "        }"
+
+        def squares(what: str, of: Mapping[t.Load, str]) -> Iterator[str]:
+            yield f"        for (int {vector} = 0; {vector} < {self.own('vectors')}; ++{vector}) {{"
+            yield f"            const int64_t {self._x} = {self._at_vector(vector)};"
+            for load, name in of.items():
+                statement = self.lanes.square(what, load, f"{name}[{vector}]")
+                last = [f"const int64_t {x} = {first} + LW_LANES - 1;", statement]  # which is the first in memory
+                yield from indented(["{", *indented(last), "}"] if load in backwards else [statement], 3)
+            yield "        }"
+
+        def places(of: Mapping[t.Load, str]) -> dict[t.Load, str]:
+            at = {load: f"LW_LANES - 1 - {step}" if load in backwards else step for load in of}
+            return {load: f"{name}[{vector}][{at[load]}]" for load, name in of.items()}
+
+        if names:
+            yield from squares("load", names)
         yield "        #pragma GCC unroll 16"
         yield f"        for (int {step} = 0; {step} < LW_LANES; ++{step}) {{"
         yield f"            const int64_t {x} = {first} + {step};"
-        at = {load: f"LW_LANES - 1 - {step}" if load in backwards else step for load in rows}
-        body = list(self._step(loop, {load: f"{name}[{vector}][{at[load]}]" for load, name in names.items()}))
+        self._stored = places(stored)
+        body = list(self._step(loop, places(names)))
+        self._stored = {}
         yield from indented([*body, *([] if any(mentions(line, x) for line in body) else [f"(void){x};"])], 3)
         yield "        }"
+        if stored:
+            yield from squares("store", stored)
         yield "    }"
         yield f"    for (; {x} < {end}; ++{x}) {{"
         yield from indented(list(self._step(loop)), 2)
         yield "    }"
         yield "}"
+
+    def _extremum(self, kind: t.Accumulator) -> str:
+        """The C name of the vectors in which lanes look for one."""
+        return self._names.get(("extremum in lanes", kind.name), f"{self._accumulator(kind.name)}_lanes")
 
     # -- what is carried from step to step ---------------------------------------------------------------------------------
 
@@ -313,12 +345,23 @@ class LaneStatements:
             names = ", ".join(f"{self._ago(target, k)}[LW_VECTORS]" for k in range(steps + 1))
             yield f"lw_lanes_{SUFFIXES[target.dtype]} {names};"
         yield from alone(start, f"lw_min_i64({begin}, {stop})", list(self._stored_before(x, start, (begin, end))))
-        if rows := rows_of(loop, self.lanes, self.loop.most_rows):
+        for kind in self.loop.extrema:
+            suffix, name = SUFFIXES[kind.dtype], self._extremum(kind)
+            yield f"lw_lanes_{suffix} {name}[LW_VECTORS];"
+            first = f"lw_all_{suffix}(*{self._accumulator(kind.name)})"
+            yield f"for (int vector = 0; vector < LW_VECTORS; ++vector) {name}[vector] = {first};"
+        rows = rows_of(loop, self.lanes, self.loop.most_rows, self.loop.ahead)
+        if rows or self.loop.stored_squares(loop, self.lanes):
             yield from self._in_squares(loop, rows, begin, end)
         else:
             yield f"for (int64_t {x} = {begin}; {x} < {end}; ++{x}) {{"
             yield from indented(list(self._step(loop)))
             yield "}"
+        lane = self.own("lane")
+        for kind in self.loop.extrema:
+            best, place = f"*{self._accumulator(kind.name)}", f"[{lane} / LW_LANES][{lane} % LW_LANES]"
+            better = f"lw_{kind.operator}_{SUFFIXES[kind.dtype]}({best}, {self._extremum(kind)}{place})"
+            yield f"for (int {lane} = 0; {lane} < {self.own('vectors')} * LW_LANES; ++{lane}) {best} = {better};"
         yield from alone(f"lw_max_i64({start}, {end})", stop)
 
     def _by_lane(self, used: Iterable[t.Local], assigned: Iterable[t.Local], lines: Sequence[str]) -> Iterator[str]:

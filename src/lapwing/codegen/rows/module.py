@@ -275,9 +275,7 @@ class ModuleWriter(StatementWriter):
             extents = [self.extent(array.name, axis) for axis in range(len(array.shape))]
             found += [(f"int64_t {name}", name) for name in (*strides, *extents) if mentions(body, name)]
         found += [(declared, name) for declared, name in self.buffer_parameters() if mentions(body, name)]
-        found += [
-            (declared, given) for declared, given in self.local_parameters() if mentions(body, _name_in(declared))
-        ]
+        found += [(declared, given) for declared, given in self.local_parameters() if mentions(body, name_in(declared))]
         for parameter in self.scalar_names():
             name = self.scalar(parameter)
             if mentions(body, name):
@@ -289,7 +287,7 @@ class ModuleWriter(StatementWriter):
                 found.append((f"int64_t {self._own_trap(name)}", self._own_trap(name)))
         for accumulator in self.bound.body.accumulators:
             parameters = self.accumulator_parameters(accumulator)
-            found += [(declared, given) for declared, given in parameters if mentions(body, _name_in(declared))]
+            found += [(declared, given) for declared, given in parameters if mentions(body, name_in(declared))]
         if mentions(body, "trap"):
             found.append(("int64_t *trap", "&trap"))
         for loop in self.nest.loop_names:
@@ -341,7 +339,7 @@ def _extremum(function: str, bounds: Sequence[Affine]) -> str:
     return str(bounds[0]) if len(bounds) == 1 else f"{function}({', '.join(map(str, bounds))})"
 
 
-def _name_in(declaration: str) -> str:
+def name_in(declaration: str) -> str:
     return declaration.split()[-1].lstrip("*")
 
 

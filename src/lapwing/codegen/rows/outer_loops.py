@@ -11,14 +11,14 @@ from lapwing.codegen.body.text import indented, wrapped
 from lapwing.codegen.outer_loops.candidates import OuterLoop, outer_loop
 from lapwing.codegen.outer_loops.expressions import Lanes
 from lapwing.codegen.outer_loops.statements import VECTORS, VECTORS_OF_ROWS, LaneStatements, free_names
-from lapwing.codegen.rows.module import ModuleWriter
+from lapwing.codegen.rows.module import ModuleWriter, name_in
 from lapwing.loopnest.binding import typed as t
 from lapwing.machine.vectors import vector_bytes
 
 _Place = tuple[int, ...]
 _MASKS = {1: "int8_t", 2: "int16_t", 4: "int32_t", 8: "int64_t"}
 _FEWEST_STEPS = 4  # of a skewed loop, in which lanes are alone at both ends, for each of them
-_WHOLE: _Place = (-1,)  # the place of the nest's own innermost loop
+WHOLE: _Place = (-1,)  # the place of the nest's own innermost loop
 
 
 class OuterLoopWriter(ModuleWriter):
@@ -86,11 +86,11 @@ class OuterLoopWriter(ModuleWriter):
 
     def make_innermost(self, index: str, is_chain: bool) -> None:
         """Looks at the nest's innermost loop. is_chain: whether its iterations wait for one another."""
-        self._made(self.bound.body.statements, index, _WHOLE, is_chain)
+        self._made(self.bound.body.statements, index, WHOLE, is_chain)
 
     def innermost_in_lanes(self, index: str, begin: str, end: str) -> Sequence[str]:
         """That loop, from which iterations are left that are done one by one; none where it is as it stands."""
-        made = self._lanes_at.get(_WHOLE)
+        made = self._lanes_at.get(WHOLE)
         return [] if made is None else self._lane_loops_of(made, self.index(index), begin, end)
 
     def _lane_loops_of(self, made: tuple[OuterLoop, str, list[str]], x: str, begin: str, end: str) -> list[str]:
@@ -123,13 +123,18 @@ class OuterLoopWriter(ModuleWriter):
         return [*lines, f"return {x};"]
 
     def _made(
-        self, body: Sequence[t.TypedStatement], index: str, place: _Place, is_chain: bool = False
+        self,
+        body: Sequence[t.TypedStatement],
+        index: str,
+        place: _Place,
+        is_chain: bool = False,
+        is_measured: bool = False,
     ) -> tuple[OuterLoop, str, list[str]] | None:
         known = self._lanes_at
         if place not in known:
             known[place] = None
             probe = Lanes(index, frozenset(), self.printer, self.stride, str, str)
-            loop = outer_loop(self.bound, body, index, probe, is_chain)
+            loop = outer_loop(self.bound, body, index, probe, is_chain, is_measured)
             if loop is not None:
                 made = (loop, *self._function_of(loop, place))
                 del known[place]  # functions stand behind those that they call
@@ -145,12 +150,13 @@ class OuterLoopWriter(ModuleWriter):
             with self._of_one_iteration():
                 yield from list(self._block(statements, (*place, -1)))
 
-        writer = LaneStatements(loop, self.printer, self.names, x, self.stride, scalar)
+        writer = LaneStatements(loop, self.printer, self.names, x, self.stride, scalar, self.accumulator)
         body = list(writer.lines())
         self.printer.kept = kept
         local, inner = free_names(loop)
         outer = [i for i in self._indices_around(loop) if i.name not in {n.name for n in inner}]
-        parameters = [p for p in self.parameters_of("\n".join(body)) if p[1] != x]
+        own = {x, *(self.index(i.name) for i in inner)}
+        parameters = [p for p in self.parameters_of("\n".join(body)) if p[1] not in own]
         parameters += [(f"{C_TYPES[v.dtype]} {self.printer.name(v)}", self.printer.name(v)) for v in local]
         parameters += [(f"int64_t {self.index(i.name)}", self.index(i.name)) for i in outer]
         shared, given = (list(dict.fromkeys(texts)) for texts in zip(*parameters, strict=True))
@@ -169,7 +175,8 @@ class OuterLoopWriter(ModuleWriter):
             lines += wrapped(line)
         head = f"LW_APART int64_t {driver}({', '.join([*shared, f'int64_t {x}', f'int64_t {end}'])}) {{"
         lines += ["}", "", *wrapped(head)]
-        for line in indented(self._calls(loop, f"{name}({', '.join([*given, *inserted])})", x, end)):
+        passed = list(map(name_in, shared))
+        for line in indented(self._calls(loop, f"{name}({', '.join([*passed, *inserted])})", x, end)):
             lines += wrapped(line)
         return f"{driver}({', '.join([*given, '{}', '{}'])})", [*lines, "}"]
 
