@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 from lapwing.codegen.body.text import Lines
 from lapwing.codegen.outer_loops.candidates import OuterLoop
@@ -69,6 +70,12 @@ class WavefrontTileWriter(TileWriter):
         lines.close_all()
 
 
+_KNOWN: WeakKeyDictionary[BoundNest, dict[tuple[int, ...], bool]] = WeakKeyDictionary()
+
+
 def is_wavefront(bound: BoundNest, form: InnerForm) -> bool:
-    """Whether there is code for a form whose lanes are skewed."""
-    return WavefrontTileWriter(bound, (), form).lanes_of_rows is not None
+    """Whether there is code for a form whose lanes are skewed. Planning asks again and again."""
+    known = _KNOWN.setdefault(bound, {})
+    if form.order not in known:
+        known[form.order] = WavefrontTileWriter(bound, (), form).lanes_of_rows is not None
+    return known[form.order]
