@@ -43,7 +43,7 @@ def forms_with_vectors(width: int, bound: BoundNest, dependences: Sequence[Depen
         forms = legal_forms(bound, dependences)
     return (
         *forms,
-        *(new for form in forms if form.lanes == 1 and len(form.order) > 1 for new in wavefronts(bound, form)),
+        *(new for form in forms for new in wavefronts(bound, form)),
     )
 
 

@@ -39,15 +39,16 @@ def forms_of(bound: BoundNest, dependences: Sequence[Dependence]) -> tuple[Inner
     for form in legal_forms(bound, dependences):
         if not form.scanned or is_scanned(bound, form):
             found.append(form)
-        if form == InnerForm(form.order, 1, independent=False) and len(form.order) > 1:
-            found += wavefronts(bound, form)
+        found += wavefronts(bound, form)
     return tuple(found)
 
 
-def wavefronts(bound: BoundNest, plain: InnerForm) -> tuple[InnerForm, ...]:
-    """The form whose rows are in vectors, of a plain one; none where there is no code for it."""
-    form = replace(plain, skewed=True)
-    return (form,) if is_wavefront(bound, form) else ()
+def wavefronts(bound: BoundNest, form: InnerForm) -> tuple[InnerForm, ...]:
+    """The form whose rows are in vectors, beside that of the plain loops where they are a chain; none where there is no code for
+    it."""
+    is_plain_chain = form == InnerForm(form.order, 1, independent=False) and len(form.order) > 1
+    skewed = replace(form, skewed=True)
+    return (skewed,) if is_plain_chain and is_wavefront(bound, skewed) else ()
 
 
 def reason_against_vectors(bound: BoundNest, form: InnerForm) -> str | None:

@@ -16,14 +16,16 @@ import numpy as np
 import pytest
 from comparing import check_arrays
 from hypothesis import strategies as st
+from inner_forms import in_form
 from loading import load
 from randomness import first_seed, wanted
 from searching import search
 
 import lapwing as lw
+from lapwing.api.calls.run import run
 from lapwing.codegen.outer_loops import candidates
 from lapwing.codegen.rows import outer_loops
-from lapwing.codegen.tile import tile_source
+from lapwing.codegen.tile import forms_of, tile_source
 from lapwing.runtime.execute import tile_library
 from lapwing.tiling.inner import legal_forms
 
@@ -306,3 +308,48 @@ def test_others_are_done_one_by_one(nest: lw.Nest) -> None:
     nest.python(**expected)
     nest(**found)
     check_arrays(found, expected)
+
+
+@lw.nest
+def gauss_seidel(u):
+    delta = 0.0
+    for i in range(1, u.shape[0] - 1):
+        for j in range(1, u.shape[1] - 1):
+            old = u[i, j]
+            u[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
+            delta = max(delta, abs(u[i, j] - old))
+    return delta
+
+
+@lw.nest
+def aligned(u):
+    """The row above is read where it is, and one element further back."""
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1]):
+            u[i, j] = max(u[i - 1, j - 1] * 0.5 + u[i, j], u[i - 1, j] - 0.25, u[i, j - 1] - 0.125)
+
+
+@lw.nest
+def two_arrays(u, v):
+    for i in range(2, u.shape[0]):
+        for j in range(3, u.shape[1]):
+            v[i, j] = v[i, j - 1] / 3.0 + u[i - 1, j - 2]
+            u[i, j] = u[i, j] * 0.5 + v[i - 1, j - 3] + v[i, j] + u[i - 2, j]
+
+
+@pytest.mark.parametrize("nest", [gauss_seidel, aligned, two_arrays], ids=["gauss_seidel", "aligned", "two_arrays"])
+@pytest.mark.parametrize(("n", "m"), [(3, 50), (6, 40), (13, 23), (41, 70)])
+@pytest.mark.parametrize("width", [16, 32, 64])
+def test_tiles_with_rows_in_vectors(nest: lw.Nest, n: int, m: int, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outer_loops, "vector_bytes", lambda: width)
+    tile_library.cache_clear()
+    random = np.random.default_rng(n + m)
+    expected = {name: random.random((n, m)) for name in nest.loops.parameters}
+    found = {name: array.copy() for name, array in expected.items()}
+    bound = nest.bind(found)
+    form = next(form for form in forms_of(bound, nest.dependences) if form.skewed)
+    outcome = run(nest, found, plan=in_form(nest.plan(**found), bound, form))
+    returned = nest.python(**expected)
+    check_arrays(found, expected)
+    assert list(outcome.results.values()) == ([] if returned is None else [returned])
+    tile_library.cache_clear()

@@ -54,9 +54,7 @@ class LaneStatements:
             for local, where in wanted_where(s.body).items()
             if where[0] in loop.varying
         }
-        self._stored: dict[
-            t.Load, str
-        ] = {}  # elements that are stored square by square, by the C texts of their places there
+        self._stored: dict[t.Load, str] = {}  # of elements that are stored square by square, their places in these
         self._kept_steps: dict[t.Load, int] = {}  # of stores, for how many steps lanes keep what they stored
         for one in loop.carried:
             self._kept_steps[one.store] = max(one.steps, self._kept_steps.get(one.store, 0))
@@ -304,14 +302,16 @@ class LaneStatements:
                     yield f"    {self._ago(target, k)}[{vector}] = {self._ago(target, k - 1)}[{vector}];"
             yield "}"
 
-    def _stored_before(self, x: str, start: str, bounds: tuple[str, str]) -> Iterator[str]:
+    def _stored_before(self, x: str, bounds: tuple[str, str]) -> Iterator[str]:
         """For one lane, what it stored before the steps that all lanes have."""
         begin, end = bounds
         lane = self.own("lane")
         for target, steps in self._kept_steps.items():
             own = max((c.steps for c in self.loop.carried if c.store == target and not c.by_lane_before), default=0)
             for k in range(1, steps + 1):
-                there = f"{begin} < {end}" if k <= own else f"{begin} < {end} && {begin} - {k} >= {start}"
+                # The last lane's are wanted by itself alone: others it may not have.
+                others = "" if k <= own else f" && {lane} < {self.own('vectors')} * LW_LANES - 1"
+                there = f"{begin} < {end}{others}"
                 yield f"if ({there}) {{"
                 yield f"    const int64_t {x} = {begin} - {k};"
                 place = f"[{lane} / LW_LANES][{lane} % LW_LANES]"
@@ -344,7 +344,7 @@ class LaneStatements:
         for target, steps in self._kept_steps.items():
             names = ", ".join(f"{self._ago(target, k)}[LW_VECTORS]" for k in range(steps + 1))
             yield f"lw_lanes_{SUFFIXES[target.dtype]} {names};"
-        yield from alone(start, f"lw_min_i64({begin}, {stop})", list(self._stored_before(x, start, (begin, end))))
+        yield from alone(start, f"lw_min_i64({begin}, {stop})", list(self._stored_before(x, (begin, end))))
         for kind in self.loop.extrema:
             suffix, name = SUFFIXES[kind.dtype], self._extremum(kind)
             yield f"lw_lanes_{suffix} {name}[LW_VECTORS];"
