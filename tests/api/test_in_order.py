@@ -131,6 +131,29 @@ def test_what_is_called_with_ever_other_integers_is_made_for_any() -> None:
 
 
 @lw.nest
+def weighted(u, below, weights):
+    """The counter of the loop around is only looked up by."""
+    for m in range(len(weights)):
+        print(end="")
+        for j in range(u.shape[0]):
+            left = 0.0
+            for i in range(u.shape[1]):
+                left = (left + below[i]) * 0.5 + weights[m] * u[j, i]
+                below[i] = left
+
+
+def test_counters_that_elements_are_looked_up_by() -> None:
+    u, weights = np.random.default_rng(1).random((20, 30)), np.array([0.5, 1.5, -1.0])
+    found, expected = np.zeros(30), np.zeros(30)
+    weighted(u, found, weights)
+    weighted.python(u, expected, weights)
+    assert np.array_equal(found, expected)
+    (region,) = weighted.program.nests
+    assert not region._bound
+    assert len(region._partly_generic_region._bound) == 1
+
+
+@lw.nest
 def by_parity(u, starts, first):
     """As red-black relaxation: the inner loop begins where a variable says, which is changed by the loop around it."""
     for k in range(len(starts)):
