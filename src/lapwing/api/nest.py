@@ -54,9 +54,7 @@ class Nest(PlannedNest):
         self._known: KnownArrays | None = None  # of a region that Python may run where that takes less time
         self.may_be_interpreted = False  # whether Python runs it where arguments keep it from being compiled
         self.views_may_meet = False  # whether arrays that a region is passed may be one part of an array that it writes
-        self.looking_up: frozenset[str] = (
-            frozenset()
-        )  # parameters of a region that differ in every call (Region.looking_up)
+        self.looking_up: frozenset[str] = frozenset()  # parameters that differ in every call: see Region
         self.why_in_order: tuple[str, ...] = ()  # what keeps the loops of a sequential region from being cut into tiles
 
     def __repr__(self) -> str:

@@ -38,7 +38,7 @@ def handed_on_cycles(statements: Sequence[t.TypedStatement], carried: Collection
     chain.begin_with(carried)
     for statement in body.simple:
         longest = max(longest, chain.note(statement))
-    return max(longest, *map(chain.cycles, carried)) if carried else longest
+    return max([longest, *map(chain.cycles, carried)])
 
 
 def shortened(body: t.TypedBody, loop: str, step: int) -> t.TypedBody:

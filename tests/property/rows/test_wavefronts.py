@@ -7,6 +7,9 @@ LAPWING_EXAMPLES sets how many are tried, LAPWING_SEED which ones.
 from __future__ import annotations
 
 import inspect
+import os
+import subprocess
+import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -154,7 +157,7 @@ def check(data: st.DataObject) -> None:
         nest.python(**expected)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(outer_loops, "vector_bytes", lambda: width)
-        patched.setattr(outer_loops, "_FEWEST_STEPS", 0)
+        patched.setattr(outer_loops, "FEWEST_STEPS", 0)
         patched.setattr(candidates, "waits_long", lambda loop: True)
         tile_library.cache_clear()
         try:
@@ -353,3 +356,25 @@ def test_tiles_with_rows_in_vectors(nest: lw.Nest, n: int, m: int, width: int, m
     check_arrays(found, expected)
     assert list(outcome.results.values()) == ([] if returned is None else [returned])
     tile_library.cache_clear()
+
+
+TEXT = """
+import numpy as np
+import test_wavefronts as here
+u = np.zeros((20, 50))
+for nest in (here.aligned, here.two_arrays):
+    bound = nest.bind({name: u.copy() for name in nest.loops.parameters})
+    form = next(form for form in here.forms_of(bound, nest.dependences) if form.skewed)
+    print(here.tile_source(bound, (), form))
+"""
+
+
+def test_every_process_writes_the_same_text() -> None:
+    """What one has compiled another one finds."""
+    found = set()
+    for seed in ("1", "2", "3"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+        command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n{TEXT}"]
+        found.add(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
+    assert len(found) == 1
+    assert "_in_lanes(" in found.pop()

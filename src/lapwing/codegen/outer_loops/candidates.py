@@ -36,7 +36,7 @@ from lapwing.codegen.outer_loops.independence import (
 )
 from lapwing.codegen.outer_loops.ranges import form_of
 from lapwing.codegen.outer_loops.scalar_replacement import with_scalars
-from lapwing.codegen.outer_loops.skewing import Carried, ahead, carried, looked_at, skewed, waits_long
+from lapwing.codegen.outer_loops.skewing import Carried, ahead, carried, looked_at, only_stores, skewed, waits_long
 from lapwing.codegen.outer_loops.widening import widened
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
@@ -80,13 +80,11 @@ class OuterLoop:
     def stored_squares(self, loop: t.TypedFor, lanes: Lanes) -> list[t.Load]:
         """The elements of rows of the lanes' own that a loop stores and that nobody looks at in memory meanwhile."""
         known = {*self.ahead, *(one.load for one in self.carried)}
-        stores, touched = (stores_in(loop.body), looked_at(loop.body)) if self.is_skewed else ([], set())
         return [
             store
-            for store in stores
+            for store in (only_stores(loop.body).values() if self.is_skewed else ())
             if lanes.along_rows(store, loop.index.name)
-            and sum(other.array == store.array for other in stores) == 1
-            and all(load in known for load in touched if load.array == store.array)
+            and all(load in known for load in looked_at(loop.body) if load.array == store.array)
         ]
 
 
@@ -340,10 +338,12 @@ def _divides_longer(loop: t.TypedFor) -> bool:
     then compute them in vectors along the loop, and nothing is left to win."""
     values = [value for s in loop.body for value in t.own_values(s)]
     nodes = [node for value in dict.fromkeys(values) for node in t.walk(value)]
-    divided = {
-        n for n in nodes if isinstance(n, t.Operation) and n.operator in ("/", "sqrt", "numpy.sqrt", "math.sqrt")
-    }
-    return len(divided) >= _MANY_DIVISIONS and not any(isinstance(n, t.Select) for n in nodes)
+    return len(set(filter(is_divided, nodes))) >= _MANY_DIVISIONS and not any(isinstance(n, t.Select) for n in nodes)
+
+
+def is_divided(node: t.Typed) -> bool:
+    """Whether it keeps the core's divider at work."""
+    return isinstance(node, t.Operation) and node.operator in ("/", "sqrt", "numpy.sqrt", "math.sqrt")
 
 
 def rows_of(loop: t.TypedFor, lanes: Lanes, most: int = _MOST_ROWS, ahead: Collection[t.Load] = ()) -> list[t.Load]:

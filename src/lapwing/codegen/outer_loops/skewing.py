@@ -14,6 +14,7 @@ the inner loop, and dx + λ·dj is positive. λ is the least factor for which th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -120,7 +121,6 @@ def _least(one: t.Load, other: t.Load, outer: str, inner: str) -> int | None:
 
 def _with_kept(statements: Sequence[t.TypedStatement]) -> list[t.TypedStatement]:
     """Straight statements that look at what they have stored in variables."""
-    stored = [s.target for s in statements if isinstance(s, t.TypedStore)]
     found: list[t.TypedStatement] = []
     kept: dict[t.Load, t.Local] = {}
 
@@ -129,18 +129,15 @@ def _with_kept(statements: Sequence[t.TypedStatement]) -> list[t.TypedStatement]
         return t.mapped(node, visit) if known is None else known
 
     for position, statement in enumerate(statements):
-        new = statement
-        if isinstance(statement, t.TypedStore):
-            target, value = statement.target, visit(statement.value)
-            is_alone = sum(other.array == target.array for other in stored) == 1
-            if is_alone and target in looked_at(statements[position + 1 :]):
-                kept[target] = t.Local(target.dtype, f"{target.array} stored", len(kept) + 1)
-                found.append(t.TypedLocal(statement.line, statement.text, kept[target], value))
-                value = kept[target]
-            new = replace(statement, value=value)
-        else:
-            new = t.with_values(statement, visit)
-        found.append(new)
+        if not isinstance(statement, t.TypedStore):
+            found.append(t.with_values(statement, visit))
+            continue
+        target, value = statement.target, visit(statement.value)
+        if target in only_stores(statements).values() and target in looked_at(statements[position + 1 :]):
+            kept[target] = t.Local(target.dtype, f"{target.array} stored", len(kept) + 1)
+            found.append(t.TypedLocal(statement.line, statement.text, kept[target], value))
+            value = kept[target]
+        found.append(replace(statement, value=value))
     return found
 
 
@@ -185,18 +182,11 @@ class Carried:
 
 def carried(loop: t.TypedFor, index: str) -> tuple[Carried, ...]:
     """The elements of a skewed loop that were stored a few steps before, and need not be loaded again."""
-    stores = stores_in(loop.body)
     found: dict[t.Load, Carried] = {}
-    for position, statement in enumerate(loop.body):
-        if not isinstance(statement, t.TypedStore):
-            continue
-        store = statement.target
-        if store.dtype == "bool" or sum(other.array == store.array for other in stores) > 1:
-            continue
-        before, behind = (set(accesses_in(part)) for part in (loop.body[: position + 1], loop.body[position + 1 :]))
-        for load in before - {store} | ({store} if store in looked_at(loop.body[: position + 1]) else set()):
+    for position, store in only_stores(loop.body).items():
+        for load in looked_at(loop.body[: position + 1]) if store.dtype != "bool" else ():
             one = _carried(load, store, index, loop.index.name) if load.array == store.array else None
-            if one is not None and not (load == store and load in behind):
+            if one is not None:
                 found[load] = one
     return tuple(found.values())
 
@@ -204,20 +194,19 @@ def carried(loop: t.TypedFor, index: str) -> tuple[Carried, ...]:
 def ahead(loop: t.TypedFor, index: str) -> frozenset[t.Load]:
     """The elements of a skewed loop that are looked at before they are stored, by the lane itself or the one behind it: they may
     be loaded any time before."""
-    stores = stores_in(loop.body)
-    found = set()
-    for position, statement in enumerate(loop.body):
-        if not isinstance(statement, t.TypedStore):
-            continue
-        store = statement.target
-        if sum(other.array == store.array for other in stores) > 1:
-            continue
-        behind = looked_at(loop.body[position + 1 :])
-        for load in looked_at(loop.body):
-            own = load == store and load not in behind
-            if load.array == store.array and (own or _is_stored_later(load, store, index, loop.index.name)):
-                found.add(load)
-    return frozenset(found)
+    return frozenset(
+        load
+        for store in only_stores(loop.body).values()
+        for load in looked_at(loop.body)
+        if load.array == store.array and (load == store or _is_stored_later(load, store, index, loop.index.name))
+    )
+
+
+def only_stores(statements: Sequence[t.TypedStatement]) -> dict[int, t.Load]:
+    """The elements that statements store to, of arrays that one of them does, by their places."""
+    stored = {place: s.target for place, s in enumerate(statements) if isinstance(s, t.TypedStore)}
+    times = Counter(target.array for target in stored.values())
+    return {place: target for place, target in stored.items() if times[target.array] == 1}
 
 
 def _is_stored_later(load: t.Load, store: t.Load, outer: str, inner: str) -> bool:
@@ -236,15 +225,10 @@ def _moved(access: t.Load, forms: Mapping[str, Affine]) -> tuple[t.AffineSubscri
     )
 
 
-def looked_at(statements: Sequence[t.TypedStatement]) -> set[t.Load]:
-    """The elements that statements look at."""
-    return {
-        node
-        for s in statements
-        for value in ((s.value,) if isinstance(s, t.TypedStore) else t.own_values(s))
-        for node in t.walk(value)
-        if isinstance(node, t.Load)
-    }
+def looked_at(statements: Sequence[t.TypedStatement]) -> list[t.Load]:
+    """The elements that statements look at, in the order of the text: what is written must be the same in every process."""
+    values = (v for s in statements for v in ((s.value,) if isinstance(s, t.TypedStore) else t.own_values(s)))
+    return [*dict.fromkeys(node for value in values for node in t.walk(value) if isinstance(node, t.Load))]
 
 
 def _carried(load: t.Load, store: t.Load, outer: str, inner: str) -> Carried | None:

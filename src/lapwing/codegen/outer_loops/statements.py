@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from lapwing.codegen.body.expression import C_TYPES, SUFFIXES, Printer, stripped
 from lapwing.codegen.body.names import Names
 from lapwing.codegen.body.text import indented, mentions
-from lapwing.codegen.outer_loops.candidates import OuterLoop, is_ragged, rows_of
+from lapwing.codegen.outer_loops.candidates import OuterLoop, is_divided, is_ragged, rows_of
 from lapwing.codegen.outer_loops.expressions import Lanes
 from lapwing.codegen.outer_loops.independence import first_of
 from lapwing.codegen.outer_loops.skewing import wanted_where
@@ -167,7 +167,9 @@ class LaneStatements:
                         value = now
                     square = self._stored.get(target)
                     lines.append(f"{square} = {value};" if square else self.lanes.store(target, value))
-                case t.TypedLocal(local=local) if local in self._wanted and _divides(statement.value):
+                case t.TypedLocal(local=local) if local in self._wanted and any(
+                    map(is_divided, t.walk(statement.value))
+                ):
                     test, holds = self._wanted[local]
                     condition = f"lw_any({self.element(test)})" if holds else f"!lw_all({self.element(test)})"
                     lines[len(lines) - len(before) :] = [
@@ -202,9 +204,8 @@ class LaneStatements:
         assert isinstance(by, int)
         stop = self._names.get(("lanes end", id(loop)), f"{x}_stop")
         yield f"const int64_t {stop} = {end};"
-        rows = rows_of(loop, self.lanes, self.loop.most_rows, self.loop.ahead)
-        if rows or self.loop.stored_squares(loop, self.lanes):
-            yield from self._in_squares(loop, rows, begin, stop)
+        if squares := self._squares_of(loop):
+            yield from self._in_squares(loop, *squares, begin, stop)
             return
         goes_on = f"{x} {'<' if by > 0 else '>'} {stop}"
         moves = f"++{x}" if by == 1 else f"--{x}" if by == -1 else f"{x} += {by}"
@@ -212,7 +213,15 @@ class LaneStatements:
         yield from indented(list(self._block(loop.body)))
         yield "}"
 
-    def _in_squares(self, loop: t.TypedFor, rows: Sequence[t.Load], begin: str, end: str) -> Iterator[str]:
+    def _squares_of(self, loop: t.TypedFor) -> tuple[Sequence[t.Load], Sequence[t.Load]] | None:
+        """The elements of the lanes' own rows that a loop loads, and stores, as many at once as there are lanes, if any."""
+        rows = rows_of(loop, self.lanes, self.loop.most_rows, self.loop.ahead)
+        stores = self.loop.stored_squares(loop, self.lanes)
+        return (rows, stores) if rows or stores else None
+
+    def _in_squares(
+        self, loop: t.TypedFor, rows: Sequence[t.Load], stores: Sequence[t.Load], begin: str, end: str
+    ) -> Iterator[str]:
         """A loop in which each lane goes through rows of its own: as many elements of all of them at once as there are lanes."""
         x, vector = self._printer.name(loop.index), self.own("vector")
         first, step = self._names.get(("square", id(loop)), f"{x}_square"), self.own("step")
@@ -220,7 +229,6 @@ class LaneStatements:
         yield f"    int64_t {x} = {begin};"
         yield f"    for (; {x} <= {end} - LW_LANES; {x} += LW_LANES) {{"
         yield f"        const int64_t {first} = {x};"
-        stores = self.loop.stored_squares(loop, self.lanes)
         names = {load: self._names.get(("square of", id(loop), load), f"{load.array}_square") for load in rows}
         stored = {load: self._names.get(("stored square", id(loop), load), f"{load.array}_stored") for load in stores}
         backwards = {load for load in (*rows, *stores) if self.lanes.along_rows(load, loop.index.name) < 0}
@@ -349,10 +357,10 @@ class LaneStatements:
             suffix, name = SUFFIXES[kind.dtype], self._extremum(kind)
             yield f"lw_lanes_{suffix} {name}[LW_VECTORS];"
             first = f"lw_all_{suffix}(*{self._accumulator(kind.name)})"
-            yield f"for (int vector = 0; vector < LW_VECTORS; ++vector) {name}[vector] = {first};"
-        rows = rows_of(loop, self.lanes, self.loop.most_rows, self.loop.ahead)
-        if rows or self.loop.stored_squares(loop, self.lanes):
-            yield from self._in_squares(loop, rows, begin, end)
+            vector = self.own("vector")
+            yield f"for (int {vector} = 0; {vector} < LW_VECTORS; ++{vector}) {name}[{vector}] = {first};"
+        if squares := self._squares_of(loop):
+            yield from self._in_squares(loop, *squares, begin, end)
         else:
             yield f"for (int64_t {x} = {begin}; {x} < {end}; ++{x}) {{"
             yield from indented(list(self._step(loop)))
@@ -391,13 +399,6 @@ class LaneStatements:
     @staticmethod
     def _set_in(statements: Iterable[t.TypedStatement]) -> set[t.Local]:
         return {s.local for s in t.all_statements(statements) if isinstance(s, t.TypedLocal | t.TypedVariable)}
-
-
-def _divides(value: t.Typed) -> bool:
-    """Whether an expression keeps the core's divider at work."""
-    return any(
-        isinstance(n, t.Operation) and n.operator in ("/", "sqrt", "numpy.sqrt", "math.sqrt") for n in t.walk(value)
-    )
 
 
 def _locals_of(*values: t.Typed) -> Iterator[t.Local]:

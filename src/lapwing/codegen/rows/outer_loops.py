@@ -17,7 +17,7 @@ from lapwing.machine.vectors import vector_bytes
 
 _Place = tuple[int, ...]
 _MASKS = {1: "int8_t", 2: "int16_t", 4: "int32_t", 8: "int64_t"}
-_FEWEST_STEPS = 4  # of a skewed loop, in which lanes are alone at both ends, for each of them
+FEWEST_STEPS = 4  # of a skewed loop, in which lanes are alone at both ends, for each of them
 WHOLE: _Place = (-1,)  # the place of the nest's own innermost loop
 
 
@@ -99,7 +99,7 @@ class OuterLoopWriter(ModuleWriter):
         loop, call, _ = made
         enough = f"{end} - {x} >= LW_LANES"
         if loop.length is not None:
-            enough += f" && {stripped(self.printer.print(loop.length))} >= {_FEWEST_STEPS} * LW_LANES"
+            enough += f" && {stripped(self.printer.print(loop.length))} >= {FEWEST_STEPS} * LW_LANES"
         return [f"int64_t {x} = {begin};", f"if ({enough}) {x} = {call.format(x, end)};"]
 
     @staticmethod

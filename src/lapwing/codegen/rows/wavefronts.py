@@ -9,13 +9,12 @@ from weakref import WeakKeyDictionary
 
 from lapwing.codegen.body.text import Lines
 from lapwing.codegen.outer_loops.candidates import OuterLoop
-from lapwing.codegen.rows.outer_loops import WHOLE
+from lapwing.codegen.rows.outer_loops import FEWEST_STEPS, WHOLE
 from lapwing.codegen.rows.tile_loops import TileWriter
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.inner import InnerForm
 
-_FEWEST_STEPS = 4  # of a row, in which lanes are alone at both ends, for each of them
 _FROM, _UNTIL = t.Local("int64", " row from", 1), t.Local("int64", " row until", 1)
 
 
@@ -62,7 +61,7 @@ class WavefrontTileWriter(TileWriter):
         lines.add(f"const int64_t {first} = {self.loop_bounds(along).low}, {last} = {self.loop_bounds(along).high};")
         end = self.loop_end(lines, rows)
         lines.add(f"int64_t {y} = {bounds.low};")
-        long = f"{last} - {first} >= {_FEWEST_STEPS} * LW_LANES"
+        long = f"{last} - {first} >= {FEWEST_STEPS} * LW_LANES"
         lines.add(f"if ({end} - {y} >= LW_LANES && {long}) {y} = {made[1].format(y, end)};")
         lines.open(f"for (; {y} < {end}; ++{y}) {{")
         lines.open(f"for (int64_t {x} = {first}; {x} < {last}; ++{x}) {{")

@@ -182,7 +182,7 @@ class _Inliner:
             for call in (n for part in _evaluated(node) for n in ast.walk(part) if isinstance(n, ast.Call)):
                 if function := self.function_called(call):
                     why = "it writes to arrays, and its call is not all of a statement, or all that one assigns"
-                    call.why_called = f"{function.__name__} cannot be inlined, since {why}"  # type: ignore[attr-defined]
+                    _say_why(call, function, why)
             return [self._only_inside(node)]
         match node:
             case ast.Expr(value=ast.Call() as call) if self._writes([call]):
@@ -329,7 +329,6 @@ class _Inliner:
                 raise NotInlined(f"it writes to {name}, for which {ast.unparse(value)} is passed")
         if self._size > MOST_INLINED:
             raise NotInlined("too much is inlined already")
-        _arguments(node, helper)
         self._meanings(helper)
 
     def _can_inline(self, parts: Sequence[ast.AST]) -> bool:
@@ -350,7 +349,7 @@ class _Inliner:
                     can = False
             except NotInlined as why:
                 assert function is not None
-                node.why_called = f"{function.__name__} cannot be inlined, since {why}"  # type: ignore[attr-defined]
+                _say_why(node, function, why)
                 can = False
         return can
 
@@ -544,6 +543,11 @@ def _arguments(node: ast.Call, helper: Helper) -> dict[str, ast.expr]:
                 raise NotInlined(f"{name} is not passed, and has no default that is a number")
             found[name] = helper.defaults[name]
     return found
+
+
+def _say_why(node: ast.Call, function: Function, why: object) -> None:
+    """Note at a call why it stays one."""
+    node.why_called = f"{function.__name__} cannot be inlined, since {why}"  # type: ignore[attr-defined]
 
 
 def _always_evaluated(node: ast.AST) -> list[ast.AST]:

@@ -84,3 +84,17 @@ def is_range(node: ast.expr) -> bool:
         case ast.Call(func=ast.Name(id="range"), args=[_, *_]):
             return True
     return False
+
+
+def range_ends(loop: ast.For) -> tuple[ast.expr, ast.expr, int] | None:
+    """Where a range with step 1 or -1 begins and ends, and which of them it has."""
+    match loop.iter:
+        case ast.Call(args=[stop], keywords=[]):
+            return ast.Constant(0), stop, 1
+        case (
+            ast.Call(args=[start, stop], keywords=[]) | ast.Call(args=[start, stop, ast.Constant(value=1)], keywords=[])
+        ):
+            return start, stop, 1
+        case ast.Call(args=[start, stop, ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=1))], keywords=[]):
+            return start, stop, -1
+    return None

@@ -1,1 +1,1 @@
-"""Loops of other forms as counted ones, over ranges, which is what the front end knows."""
+"""Loops with other things beside them, and indices by other names, as nests whose accesses are affine."""

@@ -37,6 +37,7 @@ from lapwing.loopnest.normalisation.names import (
     jumps,
     loop_index,
     names_set_once,
+    range_ends,
 )
 from lapwing.loopnest.normalisation.nests.boundary_loops import Moved, Place, Places
 from lapwing.loopnest.normalisation.nests.forward_substitution import Taken, note_taken, taken_of
@@ -120,7 +121,7 @@ class _Nesting:
 
     def _embed(self, loop: ast.For, parts: _Parts, around: Sequence[str]) -> bool:
         """Whether a loop has got an iteration more for what is done before its first one, and behind its last one."""
-        index, ends = loop_index(loop), _ends(loop)
+        index, ends = loop_index(loop), range_ends(loop)
         if index is None or ends is None or (parts.last and jumps(loop)):
             return False
         start, stop, step = ends
@@ -170,7 +171,7 @@ def _is_along(access: ast.Subscript, array: str, axis: int, axes: int, index: st
 
 def _assume(loop: ast.For, apart: int) -> bool:
     """Note that a loop is as it has to be only where its ends are so far apart; False where that is not known to count."""
-    if (ends := _ends(loop)) is None:
+    if (ends := range_ends(loop)) is None:
         return False
     low, high, step = ends
     if step < 0:
@@ -376,17 +377,3 @@ def _surely_set(statement: ast.stmt) -> set[str]:
 
 def _all_surely_set(statements: Sequence[ast.stmt]) -> set[str]:
     return {name for statement in statements for name in _surely_set(statement)}
-
-
-def _ends(loop: ast.For) -> tuple[ast.expr, ast.expr, int] | None:
-    """Where a range with step 1 or -1 begins and ends, and which of them it has."""
-    match loop.iter:
-        case ast.Call(args=[stop], keywords=[]):
-            return ast.Constant(0), stop, 1
-        case (
-            ast.Call(args=[start, stop], keywords=[]) | ast.Call(args=[start, stop, ast.Constant(value=1)], keywords=[])
-        ):
-            return start, stop, 1
-        case ast.Call(args=[start, stop, ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=1))], keywords=[]):
-            return start, stop, -1
-    return None

@@ -24,7 +24,7 @@ from typing import Any
 
 from lapwing.loopnest.normalisation.counted_loops import subscripts_of
 from lapwing.loopnest.normalisation.depth import is_deep
-from lapwing.loopnest.normalisation.names import blocks_in, count_names, is_builtin, loop_index, own_names
+from lapwing.loopnest.normalisation.names import blocks_in, count_names, is_builtin, loop_index, own_names, range_ends
 from lapwing.syntax_places import placed
 
 _MOST_CONDITIONS = 3  # of one loop, of which there are two to the power of that then
@@ -164,7 +164,7 @@ def _first_directions(loop: ast.For) -> Iterator[tuple[list[ast.expr], Set[str],
     indices: set[str] = set()
     node: ast.stmt | None = loop
     while isinstance(node, ast.For) and (index := loop_index(node)) is not None:
-        has_iterations = _has_iterations(node.iter)
+        has_iterations = _has_iterations(node)
         if has_iterations is None:
             return
         guards, indices = [*guards, has_iterations], {*indices, index}
@@ -179,22 +179,13 @@ def _first_directions(loop: ast.For) -> Iterator[tuple[list[ast.expr], Set[str],
         node = inner
 
 
-def _has_iterations(over: ast.expr) -> ast.expr | None:
-    """The condition under which a range is not empty; None where it is not made of numbers and sizes."""
-    assert isinstance(over, ast.Call)
-    if over.keywords or not all(map(_is_size, over.args)):
+def _has_iterations(loop: ast.For) -> ast.expr | None:
+    """The condition under which a loop has iterations; None where its range is not made of numbers and sizes."""
+    if (ends := range_ends(loop)) is None:
         return None
-    match over.args:
-        case [stop]:
-            start, step = ast.Constant(0), 1
-        case [start, stop]:
-            step = 1
-        case [start, stop, ast.Constant(value=1)]:
-            step = 1
-        case [start, stop, ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=1))]:
-            step = -1
-        case _:
-            return None
+    start, stop, step = ends
+    if not (_is_size(start) and _is_size(stop)):
+        return None
     return ast.Compare(copy.deepcopy(start), [ast.Lt() if step == 1 else ast.Gt()], [copy.deepcopy(stop)])
 
 
