@@ -26,9 +26,9 @@ LW_INLINE void substituted_point_along_i(const double *restrict b, const double 
     const int64_t j_stop = i_first;
     {
         int64_t j = INT64_C(0);
+        lw_lanes_f64 L_square[LW_VECTORS][LW_LANES];
         for (; j <= j_stop - LW_LANES; j += LW_LANES) {
             const int64_t j_square = j;
-            lw_lanes_f64 L_square[LW_VECTORS][LW_LANES];
             for (int vector = 0; vector < vectors; ++vector) {
                 const int64_t i = i_first + vector * LW_LANES;
                 lw_load_square_f64(L_square[vector], &L[i * L_s0 + j], L_s0);

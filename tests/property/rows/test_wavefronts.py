@@ -33,7 +33,7 @@ from lapwing.runtime.execute import tile_library
 from lapwing.tiling.inner import legal_forms
 
 VALUES = (0.0, -0.0, 1.0, 1.0, -1.5, 3.25, 0.1, np.nan, np.inf, -np.inf, 5e-324, 1e300)
-# x is the index along a row, y that of the row; rows b and d are handed on, u and v have two axes.
+# x is the index along a row, y that of the row; rows b and d are handed on, u and v have two axes, s has planes.
 READ = (
     "b[x]",
     "b[x - 1]",
@@ -44,11 +44,13 @@ READ = (
     "before",
     "p[y, x]",
     "p[y, x + 1]",
+    "p[y, x + 3]",
     "p[x, y]",
     "w[y]",
     "w[x]",
 )
 ABOVE = ("u[y - 1, x]", "u[y, x - 1]", "u[y - 1, x - 1]", "u[y, x]", "u[y, x + 1]", "u[y + 1, x]", "u[y - 1, x + 1]")
+PLANES = ("s[0, y, x]", "s[2, y, x]", "s[2, y - 1, x + 1]", "s[0, y + 1, x + 2]", "s[1, y - 1, x]", "s[1, y, x + 1]")
 DIRECTIONS = ("x = i", "x = m - i")
 BOUNDS = (
     "1, m",
@@ -67,6 +69,7 @@ STORES = (
     "b[x] = new",
     "d[x] = other",
     "u[y, x] = new - other",
+    "s[1, y, x] = new * other",
     "q[y, x] += other",
     "left = new",
     "before = left",
@@ -95,7 +98,7 @@ def terms(draw: st.DrawFn, elements: tuple[str, ...], depth: int = 2) -> str:
 
 @st.composite
 def wavefronts(draw: st.DrawFn) -> str:
-    elements = draw(st.sampled_from((READ, READ, (*READ, *ABOVE), ABOVE)))
+    elements = draw(st.sampled_from((READ, READ, (*READ, *ABOVE), ABOVE, (*ABOVE, *PLANES), (*READ, *PLANES))))
     value = [draw(terms(elements)) for _ in range(3)]
     body = [f"new = {value[0]}"]
     if draw(st.booleans()):
@@ -121,21 +124,21 @@ def wavefronts(draw: st.DrawFn) -> str:
 
     lines += [f"        {placed(line)}" for line in body]
     lines += [f"    {last}" for last in [draw(st.sampled_from(LAST))] if last]
-    head = ["import lapwing as lw", "@lw.nest", "def nest(b, d, u, p, q, w, r, n, m):"]
+    head = ["import lapwing as lw", "@lw.nest", "def nest(b, d, u, p, q, s, w, r, n, m):"]
     head += ["    for again in range(1):", "        r[0] = 0.5 * r[0]"]
     return "\n".join([*head, *(f"        {line}" for line in lines)]) + "\n"
 
 
 def arguments(seed: int, n: int, m: int) -> dict[str, Any]:
     random = np.random.default_rng(seed)
-    large = max(n, m) + 2
+    large = max(n, m) + 4
 
     def made(*shape: int) -> np.ndarray:
         few = random.choice(VALUES if seed % 3 else (0.0, -0.0, 1.0, 2.0), shape)
         return np.where(random.random(shape) < 0.2, few, random.standard_normal(shape))
 
-    shapes = {name: (large, large) for name in "upq"} | {name: (large,) for name in "bdwr"}
-    found = {name: made(*shapes[name]) for name in ("b", "d", "u", "p", "q", "w", "r")}
+    shapes = {name: (large, large) for name in "upq"} | {name: (large,) for name in "bdwr"} | {"s": (3, large, large)}
+    found = {name: made(*shapes[name]) for name in "bdupqswr"}
     if seed % 5 == 0:
         with np.errstate(over="ignore"):
             found = {name: array.astype(np.float32) for name, array in found.items()}
@@ -242,14 +245,27 @@ def looked_at_again(u, v, row):
             v[j, i] = row[i] + left
 
 
+@lw.nest
+def smoothed(u):
+    """Rows of the planes beside, each looked at where it is, one element before and one after."""
+    for i in range(1, 2):
+        for j in range(1, u.shape[1] - 1):
+            for k in range(1, u.shape[2] - 1):
+                above = u[i - 1, j, k - 1] + u[i - 1, j, k] + u[i - 1, j, k + 1] + u[i - 1, j + 1, k]
+                below = u[i + 1, j, k - 1] + u[i + 1, j, k] + u[i + 1, j, k + 1] + u[i + 1, j - 1, k]
+                u[i, j, k] = (u[i, j, k - 1] + u[i, j - 1, k + 1] + u[i, j + 1, k] + above + below) / 11.0
+
+
 def of(nest: lw.Nest, n: int, m: int) -> dict[str, Any]:
     random = np.random.default_rng(n + m)
     kinds = {"a": (n,), "b": (m,), "row": (m,), "below": (m,)}
+    if nest.name == smoothed.name:
+        kinds["u"] = (3, n, m)
     names = inspect.signature(nest.python).parameters
     return {name: 0.7 if len(name) == 2 else random.random(kinds.get(name, (n, m))) for name in names}
 
 
-LOOPS = [pytest.param(nest, id=nest.name) for nest in (swept, relaxed, warped, widened, looked_at_again)]
+LOOPS = [pytest.param(nest, id=nest.name) for nest in (swept, relaxed, warped, widened, looked_at_again, smoothed)]
 
 
 @pytest.mark.parametrize("nest", LOOPS)

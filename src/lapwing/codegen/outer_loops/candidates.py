@@ -38,6 +38,7 @@ from lapwing.codegen.outer_loops.ranges import form_of
 from lapwing.codegen.outer_loops.scalar_replacement import with_scalars
 from lapwing.codegen.outer_loops.skewing import Carried, ahead, carried, looked_at, only_stores, skewed, waits_long
 from lapwing.codegen.outer_loops.widening import widened
+from lapwing.codegen.outer_loops.windows import Window, windows
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.guards import occurrences
@@ -45,7 +46,7 @@ from lapwing.loopnest.guards import occurrences
 _MOST_ACCESSES = 150  # of which each is held against every store
 _MANY_DIVISIONS = 2
 _MOST_ROWS = 2  # of every lane's own, of which squares are in registers at once
-_MOST_SKEWED_ROWS = 8  # the same where lanes are on rows of one another, and else would load element by element
+_MOST_SKEWED_ROWS = 12  # the same where lanes are on rows of one another, and else would load element by element
 
 _Statements = tuple[t.TypedStatement, ...]
 
@@ -323,7 +324,7 @@ def _is_worth_it(statements: Sequence[t.TypedStatement], lanes: Lanes) -> bool:
     if any(_divides_longer(loop) and not is_recurrence(loop) for loop in innermost):
         return False
     for loop in innermost:
-        in_rows = rows_of(loop, lanes)
+        in_rows = {access for window in rows_of(loop, lanes) for access in window.offsets}
         rows |= bool(in_rows)
         if in_rows and not any(local.dtype.startswith("float") for local in assigned_outside(loop.body)):
             return False
@@ -346,14 +347,21 @@ def is_divided(node: t.Typed) -> bool:
     return isinstance(node, t.Operation) and node.operator in ("/", "sqrt", "numpy.sqrt", "math.sqrt")
 
 
-def rows_of(loop: t.TypedFor, lanes: Lanes, most: int = _MOST_ROWS, ahead: Collection[t.Load] = ()) -> list[t.Load]:
+def rows_of(
+    loop: t.TypedFor, lanes: Lanes, most: int = _MOST_ROWS, ahead: Collection[t.Load] = ()
+) -> tuple[Window, ...]:
     """The elements of an innermost loop that lie in rows of the lanes' own, and are not stored to, or not before they are looked
-    at; none where they are too many."""
+    at; none where they are of too many rows."""
     stored = {target.array for target in stores_in(loop.body)}
     own = (a for a in dict.fromkeys(accesses_in(loop.body)) if lanes.along_rows(a, loop.index.name))
     found = [access for access in own if access.array not in stored or access in ahead]
+    forwards = [access for access in found if lanes.along_rows(access, loop.index.name) > 0]
+    rows = (
+        *windows(forwards),
+        *(w for access in found if access not in forwards for w in windows((access,))),
+    )
     counts_up = isinstance(loop.step, t.Literal) and loop.step.value == 1
-    return found if counts_up and len(found) <= most else []
+    return rows if counts_up and len(rows) <= most else ()
 
 
 def _innermost(statements: Iterable[t.TypedStatement]) -> Iterator[t.TypedFor]:

@@ -30,12 +30,13 @@ from lapwing.codegen.outer_loops.independence import (
     placed_accesses,
     stores_in,
 )
+from lapwing.codegen.outer_loops.windows import windows
 from lapwing.loopnest.binding import typed as t
 from lapwing.tiling.chains import handed_on_cycles
 
 _MOST_FACTOR = 3  # iterations between lanes: at the ends of rows lanes are alone
-# Of lanes: how many operations, of all points, are done in a cycle, and how many it takes to bring elements from and to rows.
-_OPERATIONS_IN_A_CYCLE, _OPERATIONS_OF_AN_ACCESS = 6, 10
+# Of lanes: how many operations, of all points, are done in a cycle, and how many it takes to bring elements from and to a row.
+_OPERATIONS_IN_A_CYCLE, _OPERATIONS_OF_A_ROW = 6, 10
 _FEWEST_CYCLES = 8
 
 
@@ -192,13 +193,20 @@ def carried(loop: t.TypedFor, index: str) -> tuple[Carried, ...]:
 
 
 def ahead(loop: t.TypedFor, index: str) -> frozenset[t.Load]:
-    """The elements of a skewed loop that are looked at before they are stored, by the lane itself or the one behind it: they may
-    be loaded any time before."""
+    """The elements of a skewed loop that are looked at before they are stored, by the lane itself or the one behind it, or never
+    stored: they may be loaded any time before."""
+    single = set(only_stores(loop.body).values())
+    stores = [*dict.fromkeys(stores_in(loop.body))]
+
+    def is_ahead_of(load: t.Load, store: t.Load) -> bool:
+        if meeting(load, store, index, (loop.index.name,)) is Meeting.NEVER:
+            return True
+        return store in single and (load == store or _is_stored_later(load, store, index, loop.index.name))
+
     return frozenset(
         load
-        for store in only_stores(loop.body).values()
         for load in looked_at(loop.body)
-        if load.array == store.array and (load == store or _is_stored_later(load, store, index, loop.index.name))
+        if any(load.array == store.array for store in stores) and all(is_ahead_of(load, store) for store in stores)
     )
 
 
@@ -282,6 +290,6 @@ def waits_long(loop: t.TypedFor) -> bool:
         return False
     values = dict.fromkeys(value for s in loop.body for value in t.own_values(s))
     operations = {node for value in values for node in t.walk(value) if isinstance(node, t.Operation | t.Select)}
-    accesses = [*dict.fromkeys(accesses_in(loop.body))]
-    taken = (len(operations) + _OPERATIONS_OF_AN_ACCESS * len(accesses)) / _OPERATIONS_IN_A_CYCLE
+    rows = windows(dict.fromkeys(accesses_in(loop.body)))
+    taken = (len(operations) + _OPERATIONS_OF_A_ROW * len(rows)) / _OPERATIONS_IN_A_CYCLE
     return handed_on_cycles(loop.body, handed_on, loop.index.name) > max(_FEWEST_CYCLES, taken)

@@ -17,6 +17,7 @@ from lapwing.codegen.outer_loops.candidates import OuterLoop, is_divided, is_rag
 from lapwing.codegen.outer_loops.expressions import Lanes
 from lapwing.codegen.outer_loops.independence import first_of
 from lapwing.codegen.outer_loops.skewing import wanted_where
+from lapwing.codegen.outer_loops.windows import Window
 from lapwing.loopnest.binding import typed as t
 
 VECTORS = 4  # LW_VECTORS of outer_loops.h
@@ -213,53 +214,81 @@ class LaneStatements:
         yield from indented(list(self._block(loop.body)))
         yield "}"
 
-    def _squares_of(self, loop: t.TypedFor) -> tuple[Sequence[t.Load], Sequence[t.Load]] | None:
+    def _squares_of(self, loop: t.TypedFor) -> tuple[Sequence[Window], Sequence[t.Load]] | None:
         """The elements of the lanes' own rows that a loop loads, and stores, as many at once as there are lanes, if any."""
         rows = rows_of(loop, self.lanes, self.loop.most_rows, self.loop.ahead)
         stores = self.loop.stored_squares(loop, self.lanes)
         return (rows, stores) if rows or stores else None
 
     def _in_squares(
-        self, loop: t.TypedFor, rows: Sequence[t.Load], stores: Sequence[t.Load], begin: str, end: str
+        self, loop: t.TypedFor, rows: Sequence[Window], stores: Sequence[t.Load], begin: str, end: str
     ) -> Iterator[str]:
         """A loop in which each lane goes through rows of its own: as many elements of all of them at once as there are lanes."""
         x, vector = self._printer.name(loop.index), self.own("vector")
         first, step = self._names.get(("square", id(loop)), f"{x}_square"), self.own("step")
+        names = {w: self._names.get(("window", id(loop), w.first), f"{w.first.array}_square") for w in rows}
+        stored = {load: self._names.get(("stored square", id(loop), load), f"{load.array}_stored") for load in stores}
+
+        def of_vectors(lines: Sequence[str]) -> Iterator[str]:
+            yield f"for (int {vector} = 0; {vector} < {self.own('vectors')}; ++{vector}) {{"
+            yield f"    const int64_t {self._x} = {self._at_vector(vector)};"
+            yield from indented(lines)
+            yield "}"
+
+        def is_backwards(load: t.Load) -> bool:
+            return self.lanes.along_rows(load, loop.index.name) < 0
+
+        def square(what: str, load: t.Load, vectors: str) -> list[str]:
+            statement = self.lanes.square(what, load, vectors)
+            last = [f"const int64_t {x} = {first} + LW_LANES - 1;", statement]  # which is the first in memory
+            return ["{", *indented(last), "}"] if is_backwards(load) else [statement]
+
+        def at(load: t.Load, behind: int = 0) -> str:
+            return f"LW_LANES - 1 - {step}" if is_backwards(load) else f"{step} + {behind}" if behind else step
+
         yield "{"
         yield f"    int64_t {x} = {begin};"
+        for window, name in names.items():
+            kept = f"{window.behind} + LW_LANES" if window.behind else "LW_LANES"
+            yield f"    lw_lanes_{SUFFIXES[window.first.dtype]} {name}[LW_VECTORS][{kept}];"
+        before = [
+            f"{name}[{vector}][{offset} + LW_LANES] = {self.lanes.load(window.element(offset))};"
+            for window, name in names.items()
+            for offset in range(window.behind)
+        ]
+        if before:
+            yield f"    if ({x} <= {end} - LW_LANES) {{"
+            yield from indented(list(of_vectors(before)), 2)
+            yield "    }"
         yield f"    for (; {x} <= {end} - LW_LANES; {x} += LW_LANES) {{"
         yield f"        const int64_t {first} = {x};"
-        names = {load: self._names.get(("square of", id(loop), load), f"{load.array}_square") for load in rows}
-        stored = {load: self._names.get(("stored square", id(loop), load), f"{load.array}_stored") for load in stores}
-        backwards = {load for load in (*rows, *stores) if self.lanes.along_rows(load, loop.index.name) < 0}
-        for load, name in (*names.items(), *stored.items()):
+        for load, name in stored.items():
             yield f"        lw_lanes_{SUFFIXES[load.dtype]} {name}[LW_VECTORS][LW_LANES];"
-
-        def squares(what: str, of: Mapping[t.Load, str]) -> Iterator[str]:
-            yield f"        for (int {vector} = 0; {vector} < {self.own('vectors')}; ++{vector}) {{"
-            yield f"            const int64_t {self._x} = {self._at_vector(vector)};"
-            for load, name in of.items():
-                statement = self.lanes.square(what, load, f"{name}[{vector}]")
-                last = [f"const int64_t {x} = {first} + LW_LANES - 1;", statement]  # which is the first in memory
-                yield from indented(["{", *indented(last), "}"] if load in backwards else [statement], 3)
-            yield "        }"
-
-        def places(of: Mapping[t.Load, str]) -> dict[t.Load, str]:
-            at = {load: f"LW_LANES - 1 - {step}" if load in backwards else step for load in of}
-            return {load: f"{name}[{vector}][{at[load]}]" for load, name in of.items()}
-
-        if names:
-            yield from squares("load", names)
+        loads: list[str] = []
+        for window, name in names.items():
+            here = f"{name}[{vector}]"
+            loads += [f"{here}[{k}] = {here}[{k} + LW_LANES];" for k in range(window.behind)]
+            loads += square(
+                "load", window.element(window.behind), f"{here} + {window.behind}" if window.behind else here
+            )
+        if loads:
+            yield from indented(list(of_vectors(loads)), 2)
         yield "        #pragma GCC unroll 16"
         yield f"        for (int {step} = 0; {step} < LW_LANES; ++{step}) {{"
         yield f"            const int64_t {x} = {first} + {step};"
-        self._stored = places(stored)
-        body = list(self._step(loop, places(names)))
+        self._stored = {load: f"{name}[{vector}][{at(load)}]" for load, name in stored.items()}
+        placed = {
+            load: f"{name}[{vector}][{at(load, offset)}]"
+            for window, name in names.items()
+            for load, offset in window.offsets.items()
+        }
+        body = list(self._step(loop, placed))
         self._stored = {}
         yield from indented([*body, *([] if any(mentions(line, x) for line in body) else [f"(void){x};"])], 3)
         yield "        }"
         if stored:
-            yield from squares("store", stored)
+            stores_back = [line for load, name in stored.items() for line in square("store", load, f"{name}[{vector}]")]
+            yield from indented(list(of_vectors(stores_back)), 2)
         yield "    }"
         yield f"    for (; {x} < {end}; ++{x}) {{"
         yield from indented(list(self._step(loop)), 2)
