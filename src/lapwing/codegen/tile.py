@@ -13,7 +13,7 @@ from lapwing.codegen.rows.wavefronts import WavefrontTileWriter, is_wavefront
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.tiling.faces import Face
-from lapwing.tiling.inner import InnerForm, legal_forms
+from lapwing.tiling.inner import MOST_SWEEPS_IN_VECTORS, InnerForm, legal_forms, sweeps_to_join
 
 
 def tile_source(bound: BoundNest, faces: Sequence[Face], form: InnerForm, stores_all: bool = False) -> str:
@@ -46,9 +46,15 @@ def forms_of(bound: BoundNest, dependences: Sequence[Dependence]) -> tuple[Inner
 def wavefronts(bound: BoundNest, form: InnerForm) -> tuple[InnerForm, ...]:
     """The form whose rows are in vectors, beside that of the plain loops where they are a chain; none where there is no code for
     it."""
-    is_plain_chain = form == InnerForm(form.order, 1, independent=False) and len(form.order) > 1
-    skewed = replace(form, skewed=True)
-    return (skewed,) if is_plain_chain and is_wavefront(bound, skewed) else ()
+    if form != InnerForm(form.order, 1, independent=False):
+        return ()
+    if len(form.order) > 1:
+        skewed = replace(form, skewed=True)
+    elif sweeps_to_join(bound) > 1:
+        skewed = replace(form, skewed=True, sweeps=MOST_SWEEPS_IN_VECTORS)
+    else:
+        return ()
+    return (skewed,) if is_wavefront(bound, skewed) else ()
 
 
 def reason_against_vectors(bound: BoundNest, form: InnerForm) -> str | None:

@@ -121,7 +121,7 @@ def make_plan(
         blocks = evened(bound, inner.form, blocks, mapping)
     tile = tile_of(inner.form)
     fusion = None
-    is_plain = skew is None and mapping is not None and not nest.accumulators
+    is_plain = skew is None and mapping is not None and not nest.accumulators and joined(inner.form) == 1
     if is_plain and blocks.ranks == 1 and wishes.tile is None:
         fusion = fusion_of(PhasedNest(nest.name, (bound,)), (inner.form,))
     if fusion is not None:
@@ -178,7 +178,7 @@ def _joining_cut(
     if sweeps < FEWEST_JOINED:
         return None
     form = choice_by_rule(bound, dependences, joined=lambda form: min(form.sweeps, sweeps)).form
-    if form.sweeps == 1:
+    if not form.transposed or form.sweeps == 1:
         return None
     along = form.order[-3 if form.coalesced else -1]
     cut = Cut(form.order[-2], tuple(ranks if k == along else 1 for k in range(len(extents))))
@@ -246,7 +246,7 @@ def default_tile(block: Sequence[int], mapping: int, grid: Sequence[int], form: 
     if math.prod(grid) == 1:
         return extent
     across = math.prod(e for k, e in enumerate(block) if k != mapping)
-    joining = form if form is not None and form.sweeps > 1 and mapping == form.order[-2] else None
+    joining = form if form is not None and form.transposed and form.sweeps > 1 and mapping == form.order[-2] else None
     wanted = max(1, POINTS_A_TILE // (max(across, 1) * (1 if joining is None else joining.sweeps)))
     innermost = mapping == len(block) - 1
     if innermost:

@@ -96,8 +96,9 @@ def choice_by_rule(
     if scanned is not None and sides[-1] >= SHORTEST_SIDE and cycles >= SCANNED_CYCLES:
         return InnerChoice(scanned, f"along {name} points wait for integers, whose recurrence is a scan", rivals)
     if joined is not None and cycles > LANES_CYCLES and min(sides) >= SHORTEST_SIDE:
-        for transposed in (f for f in of_order if joined(f) >= FEWEST_JOINED):
-            return InnerChoice(transposed, f"{rule}, and sweeps share what is copied", rivals)
+        for joining in (f for f in of_order if joined(f) >= FEWEST_JOINED):
+            why = "sweeps share what is copied" if joining.transposed else "sweeps need not wait for one another"
+            return InnerChoice(joining, f"{rule}, and {why}", rivals)
     if cycles > LANES_CYCLES and len(of_order) > 1 and not any(f.transposed for f in of_order):
         rule += f" (rows are not copied into buffers: {reason_against(bound, plain.order)})"
     if lanes == 1 and cycles > LANES_CYCLES and len(of_order) > 1:
@@ -126,6 +127,8 @@ def joined_sweeps(bound: BoundNest, form: InnerForm, partition: Partition, mappi
     if partition.ranks > 1:
         most = min(most, MOST_JOINED_BY_RANKS)
     if has_steps or partition.ranks > 1:
+        if len(form.order) == 1:
+            return 1
         if mapping != form.order[-2] or partition.grid[mapping] > 1:
             return 1
         shortest[mapping] = min(tile, shortest[mapping])

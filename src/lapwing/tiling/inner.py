@@ -25,6 +25,7 @@ from lapwing.tiling.transposed import TRANSPOSED_LANES, Planes, lanes_of_buffers
 # Rows in flight. More hide more latency, but each touches a cache line of its own in every plane it reads. Beyond about
 # so many such streams the core's prefetchers lose track and loads go to the outer caches (docs/performance.md).
 MOST_LANES, FEW_LANES = 16, 4
+MOST_SWEEPS_IN_VECTORS = 64  # done at once: many vectors of them, and calls in which little time goes by
 _STREAMS = {MOST_LANES: 32, FEW_LANES: 16}
 
 
@@ -38,7 +39,8 @@ class InnerForm:
     ``in_place``: whether one rank works on arrays where they lie although their rows are crowded (``runtime.arrays.storage``);
     else it copies those into padded memory first. ``scanned``: whether what joins iterations of the innermost loop are
     recurrences of integers, computed as scans (``codegen.inner_loops.scans``). ``skewed``: whether rows advance together
-    as vectors in registers, as many as these have elements (``codegen.outer_loops.skewing``)."""
+    as vectors in registers, as many as these have elements, or sweeps over the same row where there is one loop inside of them
+    (``codegen.outer_loops.skewing``)."""
 
     order: tuple[int, ...]
     lanes: int
@@ -60,7 +62,7 @@ class InnerForm:
         name = (
             "scan"
             if self.scanned
-            else "rows in vectors"
+            else f"{'rows' if len(self.order) > 1 else 'sweeps'} in vectors"
             if self.skewed
             else "plain"
             if self.lanes == 1

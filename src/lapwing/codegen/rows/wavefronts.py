@@ -1,5 +1,7 @@
 """Tiles whose two innermost loops are gone through by lanes that stay where rows lie: each is some steps behind the one before
-it, and has what that one wrote from its registers (``codegen.outer_loops.skewing``)."""
+it, and has what that one wrote from its registers (``codegen.outer_loops.skewing``). Where there is but one loop inside of the
+sweeps, lanes are sweeps over the same row.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,20 @@ class WavefrontTileWriter(TileWriter):
     def _name_row_invariants(self) -> list[tuple[str, str, str]]:
         return []
 
+    @property
+    def joins_sweeps(self) -> bool:
+        return len(self.form.order) == 1
+
+    @property
+    def _pair(self) -> tuple[int, int]:
+        """The loop over rows, or the sweeps, and the innermost one."""
+        along = self.nest.sweep_depth + self.form.order[-1]
+        return (0 if self.joins_sweeps else self.nest.sweep_depth + self.form.order[-2]), along
+
     @cached_property
     def lanes_of_rows(self) -> tuple[OuterLoop, str, list[str]] | None:
         """The loop over rows in lanes, the call of its function, and that; None where there is none."""
-        rows, along = (self.nest.space_loops[k] for k in self.form.order[-2:])
+        rows, along = (self.nest.loops[k] for k in self._pair)
         names = {loop.name for loop in self.nest.loops}
         if (
             self._parts or self._wraps or self._stride is not None or self.bound.skew is not None
@@ -51,10 +63,11 @@ class WavefrontTileWriter(TileWriter):
     def _loops(self, lines: Lines, call: str) -> None:
         made = self.lanes_of_rows
         assert made is not None
-        rows, along = (self.nest.sweep_depth + k for k in self.form.order[-2:])
+        rows, along = self._pair
         x, y = (self.coordinate(self.nest.loops[k].name) for k in (along, rows))
         first, last = (self.printer.name(local) for local in (_FROM, _UNTIL))
-        self.sweep_indices(lines, f"{call} {made[1]}")
+        if not self.joins_sweeps:
+            self.sweep_indices(lines, f"{call} {made[1]}")
         for k in self.outer_loops():
             self.open_loop(lines, k)
         bounds = self.loop_bounds(rows)
