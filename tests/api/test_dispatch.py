@@ -215,6 +215,27 @@ def test_a_float_that_an_integer_or_a_start_comes_from_is_bound_anew():
     call(counted, np.zeros(5), 2.0)
 
 
+@lw.nest
+def largest_change(u, start):
+    change = start
+    for i in range(1, u.shape[0]):
+        for j in range(u.shape[1]):
+            new = 0.5 * u[i - 1, j]
+            change = max(change, abs(new - u[i, j]))
+            u[i, j] = new
+    return change
+
+
+def test_calls_with_another_start_of_a_reduction_share_their_plan():
+    def calls(start: float, *shape: int) -> decide.PlannedCalls:
+        made = {"u": np.ones(shape), "start": start}
+        assert largest_change(**made) == largest_change.python(np.ones(shape), start)
+        return largest_change.planned(largest_change.bind(made), 1, 1, 1, made)
+
+    assert calls(0.0, 30, 20) is calls(7.5, 30, 20)
+    assert calls(0.0, 30, 20) is not calls(0.0, 30, 21)
+
+
 def test_names_that_are_set_twice():
     for w, x in ((1.0, 1.0), (5.0, 4.0), (2.0, 4.0)):
         call(set_twice, np.ones(4), w, x)

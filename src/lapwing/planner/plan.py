@@ -277,7 +277,9 @@ class Plan:
         return texts
 
     def _joined_text(self) -> str:
-        return f"; {self.joined} at once, on what is copied once" if self.joined > 1 else ""
+        if self.joined == 1:
+            return ""
+        return f"; {self.joined} at once" + (", on what is copied once" if self.inner.form.transposed else "")
 
     def _exchanges_old_values(self) -> bool:
         """Whether a rank needs values that a later one wrote in the sweep before."""

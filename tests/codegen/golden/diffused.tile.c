@@ -47,7 +47,7 @@ LW_INLINE void diffused_part_3(const double *restrict old, int64_t old_s0, doubl
     double s_2 = s;
     const int64_t k_end = u_shape1;
     {
-        double power_1_2_strip[LW_STRIP + LW_MARGIN];
+        double power_1_2_strip[LW_STRIP + LW_STRIP_MARGIN];
         double power_3_2_strip[LW_STRIP];
         for (int64_t strip_2 = INT64_C(0); strip_2 < k_end; strip_2 += LW_STRIP) {
             const int64_t strip_end = lw_min_i64(strip_2 + LW_STRIP, k_end);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +79,7 @@ class PlannedNest(NestFunction):
         from lapwing.runtime.arrays.storage import crowded_arrays
 
         crowded = crowded_arrays(bound.arrays, arguments)
-        key: Any = (bound, ranks, ranks_a_node, ranks_on_cores, self.wishes(), partition, crowded)
+        key: Any = (_planned_alike(bound), ranks, ranks_a_node, ranks_on_cores, self.wishes(), partition, crowded)
         try:
             known = self._planned.get(key)
         except TypeError:  # a choice that cannot be hashed: planning says what is wrong with it
@@ -99,3 +100,13 @@ class PlannedNest(NestFunction):
 
         # Plans are kept by what was wished for, so that it must not be a list.
         return Wishes(self.engine, self.tile, tuple(self.grid) if isinstance(self.grid, list) else self.grid)
+
+
+def _planned_alike(bound: BoundNest) -> Any:
+    """Equal for nests with the same plans. These do not hang on the numbers that reductions begin with, which may be others in
+    every call, as where a largest change goes on from one loop nest to the next."""
+    if not bound.body.accumulators:
+        return bound
+    accumulators = tuple(replace(accumulator, initial=0) for accumulator in bound.body.accumulators)
+    body = replace(bound.body, accumulators=accumulators)
+    return bound.arrays, bound.domain, body, tuple(bound.symbols.items()), bound.dead

@@ -24,7 +24,7 @@ from lapwing.codegen.body.expression import is_scan, scan_of, strip_arguments, s
 from lapwing.loopnest.binding import typed as t
 from lapwing.tiling.invariants import is_invariant
 
-MARGIN = 8  # LW_MARGIN of strips.h
+MARGIN = 8  # LW_STRIP_MARGIN of strips.h
 
 
 @dataclass(frozen=True)

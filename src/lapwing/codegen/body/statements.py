@@ -530,7 +530,7 @@ class StatementWriter:
                 if is_scan(call.operation):
                     yield from self._aligned_strip(first)
                     continue
-                size = "LW_STRIP + LW_MARGIN" if call.further else "LW_STRIP"
+                size = "LW_STRIP + LW_STRIP_MARGIN" if call.further else "LW_STRIP"
                 yield f"{C_TYPES[first.dtype]} {self.strip_of(first)}[{size}];"
 
     def _aligned_strip(self, local: t.Local) -> Iterator[str]:

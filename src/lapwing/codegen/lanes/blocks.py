@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from lapwing.affine.affine import Affine
 from lapwing.affine.scanning import LoopBounds
+from lapwing.codegen.body.conditional_calls import calls_by_strips, for_strips
 from lapwing.codegen.body.if_conversion import for_lanes
 from lapwing.codegen.body.names import PairNames
 from lapwing.codegen.body.text import Lines, mentions, plus
@@ -30,7 +31,10 @@ class BlockWriter(TileWriter):
         planes = planes_in(bound, form)
         assert planes is not None, "the form is not legal"
         # What lies in a buffer exists whatever conditions say.
-        body, _ = for_lanes(bound, planes.places.__contains__)
+        exists = planes.places.__contains__
+        body, _ = for_lanes(bound, exists)
+        if calls_by_strips(body.statements):
+            body = for_strips(bound, body, "", True, exists)
         super().__init__(replace(bound, body=body), faces, form)
         planes = planes_in(self.bound, form)
         assert planes is not None

@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from lapwing.codegen.body.conditional_calls import calls_by_strips
 from lapwing.codegen.body.expression import C_TYPES, stripped
 from lapwing.codegen.body.if_conversion import for_lanes
 from lapwing.codegen.body.names import PairNames
+from lapwing.codegen.body.statements import IGNORED
 from lapwing.codegen.body.text import Lines, plus
 from lapwing.codegen.body.widening import of_one_size
 from lapwing.codegen.lanes.blocks import BlockWriter, Indices
@@ -41,6 +43,7 @@ class PointWriter(BlockWriter):
     """Writes the loop body as a function, and its calls in the lanes of a step."""
 
     kind = ""  # what the names of types of vectors begin with
+    _first_of_strip = "0"  # the C text of the first lane of a step, where lanes are a strip
 
     def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
         super().__init__(bound, faces, form)
@@ -48,6 +51,8 @@ class PointWriter(BlockWriter):
         self.vectors: VectorSteps | None = None
         self._body_in_vectors = self.bound.body
         self.reason_against_vectors = self._find_vectors()
+        if self.vectors is None and calls_by_strips(self.bound.body.statements):
+            self._parts = self.parts_of(self.bound.body.statements, "", True)
         self._in_vectors = self._by_divider = False
 
     def _exists(self, load: t.Load) -> bool:
@@ -255,23 +260,41 @@ class PointWriter(BlockWriter):
 
     # -- calls -----------------------------------------------------------------------------------------------------------
 
-    def statement(self, c: PairNames, lane: str = "", places: Mapping[str, str] | None = None) -> str:
-        """A call of the loop body. lane: the C text of the lane, where it is not the loop's index."""
+    def statement(
+        self, c: PairNames, lane: str = "", places: Mapping[str, str] | None = None, trap: str | None = None
+    ) -> str:
+        """A call of the loop body. lane: the C text of the lane, where it is not the loop's index; trap: that of what is noted
+        where something raises, if not the lane's own."""
         own = plus(lane or c.lane, MARGIN)
         kept = {f"&{private.name}": f"&{private.lanes}[{own}]" for private in self.extrema.private()}
-        trap = f"{c.traps}[{own}]" if self.raises else "trap"
+        trap = trap or (f"{c.traps}[{own}]" if self.raises else "trap")
         return self.point_call(self.private_of(own), trap, {**kept, **(places or {})})
 
     def some_lanes(self, lines: Lines, c: PairNames, first: str, beyond: str, pragma: str, indices: Indices) -> None:
-        """The points of a step in some of its lanes."""
-        statement = self.statement(c)
+        """The points of a step in some of its lanes, which are a strip where functions are called for all of them."""
         self._declare_terms(lines, first)
+        if not self._parts:
+            self._over_lanes(lines, c, first, beyond, pragma, indices, self.statement(c))
+        self._first_of_strip = first
+        for part in self._parts:
+            with self._only(part):
+                trap = None if part.is_last else IGNORED
+                statement = self.statement(c, trap=trap)
+                self._over_lanes(lines, c, first, beyond, pragma, indices, statement)
+            lines.add(*self.strip_calls(part, c.lane, (first, beyond)))
+        self._keep_terms(lines, first, beyond)
+
+    def _over_lanes(
+        self, lines: Lines, c: PairNames, first: str, beyond: str, pragma: str, indices: Indices, statement: str
+    ) -> None:
         lines.add(pragma)
         lines.open(f"for (int64_t {c.lane} = {first}; {c.lane} < {beyond}; ++{c.lane}) {{")
         self.indices_of(lines, indices(c.lane), statement)
         lines.add(statement)
         lines.close()
-        self._keep_terms(lines, first, beyond)
+
+    def _place_in_strip(self) -> str:
+        return _difference(self.pair_names().lane, self._first_of_strip)
 
     def vector_step(
         self,

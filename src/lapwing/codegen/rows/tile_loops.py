@@ -358,8 +358,7 @@ class TileWriter(OuterLoopWriter, FaceWriter):
         """Of locals that are set before, or read after, the part that is written."""
         if self._part is None:
             return []
-        x = self.coordinate(self.nest.space_loops[self.form.order[-1]].name)
-        place = f"{x} - {self.names.get('strip', 'strip')}"
+        place = self._place_in_strip()
         return [
             *(
                 (f"double *restrict {self._term_of(a)}", f"&{self.place_of_term(a, place)}")
@@ -374,6 +373,11 @@ class TileWriter(OuterLoopWriter, FaceWriter):
                 for v in self._part.outgoing
             ),
         ]
+
+    def _place_in_strip(self) -> str:
+        """The C text of how many iterations of a strip come before the one at hand."""
+        x = self.coordinate(self.nest.space_loops[self.form.order[-1]].name)
+        return f"{x} - {self.names.get('strip', 'strip')}"
 
     # -- what is the same in all iterations of the innermost loop ------------------------------------------------------
 
