@@ -236,6 +236,46 @@ def test_calls_with_another_start_of_a_reduction_share_their_plan():
     assert calls(0.0, 30, 20) is not calls(0.0, 30, 21)
 
 
+@lw.nest
+def reduced(u, low, high, first):
+    least, most, total, count = high, max(low, 0.5 * high), first, 0
+    for i in range(u.shape[0]):
+        for j in range(u.shape[1]):
+            least = min(least, u[i, j])
+            most = max(most, u[i, j])
+            total += u[i, j]
+            count += 1
+    return least, most, total, count
+
+
+@pytest.mark.parametrize("kind", [float, np.float64, np.float32, int])
+def test_reductions_that_begin_with_other_numbers(kind: type, bound: list[Any]) -> None:
+    """They have the values and types of the plain loop, and floats need not be bound anew."""
+    random = np.random.default_rng(5)
+    for number, (low, high, first) in enumerate(
+        [(0, 0, 0), (-9, 9, 1), (3, -3, 2), (1, 0, -5), (0, 9, 0), (-9, -9, 7)]
+    ):
+        u = random.standard_normal((5, 7)).astype(np.float32 if kind is np.float32 else float)
+        given = kind(low), kind(high), kind(first)
+        expected = reduced.python(u, *given)
+        found = reduced(u, *given)
+        exact = math.fsum([float(first), *u.ravel().tolist()])
+        assert [type(value) for value in found] == [type(value) for value in expected], number
+        assert (found[0], found[1], found[3]) == (expected[0], expected[1], expected[3]), number
+        assert found[2] == pytest.approx(exact, rel=1e-6 if kind is np.float32 else 1e-15), number
+    assert len(bound) == (6 if kind is int else 1)
+
+
+@pytest.mark.parametrize("start", [0.0, -0.0, math.nan, math.inf, -math.inf, 3.5])
+def test_a_reduction_that_nothing_is_added_to(start: float) -> None:
+    for again in (1.0, start, 2.0, start):
+        for u in (np.zeros((1, 4)), np.full((3, 3), -math.inf)):
+            expected, found = largest_change.python(u.copy(), again), largest_change(u.copy(), again)
+            assert type(found) is type(expected)
+            assert math.copysign(1.0, found) == math.copysign(1.0, expected) or math.isnan(expected)
+            assert found == expected or (math.isnan(found) and math.isnan(expected))
+
+
 def test_names_that_are_set_twice():
     for w, x in ((1.0, 1.0), (5.0, 4.0), (2.0, 4.0)):
         call(set_twice, np.ones(4), w, x)

@@ -98,6 +98,11 @@ class PreparedRun:
         """Whether it is worth keeping."""
         return self._runner.program.bytes <= KEPT_TABLE_BYTES
 
+    def begin_with(self, starts: Sequence[tuple[str, Any]]) -> None:
+        """Extrema and exact sums of these names begin with other floats from the next run on."""
+        self._workspace.begin_with(starts)
+        self._reductions.begin_with(starts)
+
     def run(self, arrays: Sequence[Array], addresses: Sequence[int]) -> dict[str, Any]:
         """Run on arrays whose first elements lie at the addresses; the reductions by name. Raises RunError."""
         places = self._load(arrays, addresses)

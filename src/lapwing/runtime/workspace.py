@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,14 @@ class Workspace:
         if self.bound.body.traps:
             self.tile.trap = 0
 
+    def begin_with(self, starts: Sequence[tuple[str, Any]]) -> None:
+        """Extrema begin with other floats from the next reset on; exact sums, which these may be of, begin at zero anyway."""
+        offsets = accumulator_offsets(self.bound.body.accumulators)
+        of_extrema = {a.name for a in self.bound.body.accumulators if a.operator != "+"}
+        self._start.view(np.float64)[[offsets[name] for name, _ in starts if name in of_extrema]] = [
+            float(value) for name, value in starts if name in of_extrema
+        ]
+
     def move(self, position: int, origin: int) -> None:
         """Let an array of the same layout take the place of one: ``origin`` is where its element (0, …, 0) would be."""
         self._arrays[position].base = origin & (2**64 - 1)
@@ -85,6 +94,15 @@ class Reductions:
         self._initial = {
             a.result: bound.parameters[a.result] for a in bound.body.accumulators if a.result in bound.parameters
         }
+
+    def begin_with(self, starts: Sequence[tuple[str, Any]]) -> None:
+        """The same reductions, of which some begin with other floats."""
+        self._initial.update(starts)
+        given = dict(starts)
+        self._places = [
+            (replace(a, initial=float(given[a.name])) if a.name in given else a, start, kind, of)
+            for a, start, kind, of in self._places
+        ]
 
     def merged(self, rows: Sequence[npt.NDArray[np.int64]]) -> dict[str, Any]:
         """The reductions of all ranks put together, by name, as Python or NumPy scalars of the type Python would give. What
@@ -133,7 +151,11 @@ class Reductions:
         if accumulator.exact_sum:
             start = self._starts[accumulator.name]
             return not any(row[start : start + EXACT_HEADER].any() for row in rows)
-        return accumulator.operator in ("max", "min", "set") and value == accumulator.initial
+        initial = accumulator.initial
+        is_initial = value == initial or (
+            value != value and initial != initial
+        )  # nothing is larger than a NaN, or less
+        return accumulator.operator in ("max", "min", "set") and is_initial
 
     def _told(self, accumulator: t.Accumulator, value: Any, of: Any) -> Any:
         """What is given back, now that this is known about it."""

@@ -1,7 +1,8 @@
 """Calls of a nest in one process: a call alike an earlier one goes straight to its compiled run.
 
 Calls are alike where all agrees that binding, planning and code generation look at: the types, shapes, strides and flags of
-arrays, where they lie apart, and the values of scalars, but for floats that the loops only compute with.
+arrays, where they lie apart, and the values of scalars, but for floats that the loops only compute with or reductions begin
+with.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from lapwing.api.calls.decide import PlannedCalls
-from lapwing.api.calls.free_scalars import FreeScalars
+from lapwing.api.calls.free_scalars import FreeScalars, Numbers
 from lapwing.api.calls.planned import PlannedNest
 from lapwing.api.calls.repeated import RepeatedCalls
 from lapwing.api.calls.run import bound_alone, check_aliases, run
 from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.promotion import CARRIED_LIMIT
-from lapwing.loopnest.binding.scalars import free_scalars, names_from_outside
+from lapwing.loopnest.binding.scalars import extrema_and_sums, free_scalars, names_from_outside
 from lapwing.loopnest.outside import Outside
 from lapwing.memo import Memo
 from lapwing.runtime.alone import PreparedRun
@@ -57,14 +58,17 @@ class Dispatcher:
         self._outside = Outside(nest.python, names_from_outside(nest.loops))
         names = (*self._parameters, *self._outside.names)
         self._positions = {name: position for position, name in enumerate(names)}
-        free = free_scalars(nest.loops)
-        self._free = tuple(name for name in names if name in free)
+        free, starts = free_scalars(nest.loops), free_scalars(nest.loops, extrema_and_sums(nest.loops))
+        self._free = tuple(name for name in names if name in starts)
         of_free = _kind_of_free_number if nest.loops.is_generic else _kind_of_free
-        self._kinds = tuple(of_free if name in free else _kind for name in names)
+        kinds = tuple(of_free if name in free else _kind for name in names)
+        self._kinds = tuple(
+            _kind_of_start if name in starts - free else kind for name, kind in zip(names, kinds, strict=True)
+        )
         self._remembered: Memo[_BoundCall] = Memo()
         self._refused: Memo[RefusedError] = Memo()
         self._again: _Again | None = None
-        self._on_ranks = RepeatedCalls(nest, self._positions, self._kinds, self._free)
+        self._on_ranks = RepeatedCalls(nest, self._positions, kinds, tuple(name for name in names if name in free))
 
     def __call__(self, nest: PlannedNest, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The reductions by name. Raises as Nest.__call__ does."""
@@ -81,11 +85,11 @@ class Dispatcher:
         except TypeError:  # a choice made by hand that planning refuses
             key = known = None
         if key is None:
-            return _BoundCall(nest, self._positions, (), values).run(values, ())
+            return _BoundCall(nest, self._positions, (), values).run(values)
         scalars = None if known is None else known.scalars(values)
         if known is None or scalars is None:
             known = self._bound(nest, key, values)
-            results = known.run(values, ())
+            results = known.run(values)
             if known.is_small:
                 self._remembered.keep(key, known)
             return results
@@ -248,6 +252,12 @@ def _kind_of_free(value: Any) -> Any:
     return kind if issubclass(kind, float | complex | np.inexact) else _kind(value)
 
 
+def _kind_of_start(value: Any) -> Any:
+    """The same for what reductions begin with: a real number is free."""
+    kind = type(value)
+    return kind if issubclass(kind, float | np.floating) else _kind(value)
+
+
 def _kind_of_free_number(value: Any) -> Any:
     """The same where integers are free, too, but for those that are too large."""
     kind = type(value)
@@ -273,20 +283,23 @@ class _BoundCall:
         self._idle = [] if self._is_empty else [self._prepared(values)]
         self.is_small = all(prepared.is_small for prepared in self._idle)
 
-    def scalars(self, values: Values) -> Sequence[tuple[int, float]] | None:
+    def scalars(self, values: Values) -> Numbers | None:
         """The free scalars of a call; see FreeScalars."""
         return self._scalars.of(values)
 
-    def run(self, values: Values, scalars: Sequence[tuple[int, float]]) -> dict[str, Any]:
-        """Run on the arrays of an alike call, with these scalars in place of those it was bound to. Raises RunError."""
+    def run(self, values: Values, numbers: Numbers = ([], [])) -> dict[str, Any]:
+        """Run on the arrays of an alike call, with these numbers in place of those it was bound to. Raises RunError."""
+        scalars, starts = numbers
         if self._is_empty:
-            return idle_results(self._bound)
+            return {**idle_results(self._bound), **dict(starts)}
         arrays = [values[position] for position in self._arrays]
         addresses = [address(array) for address, array in zip(self._addresses, arrays, strict=True)]
         if self._pairs:
             self._check_aliases(arrays, addresses)
         prepared = self._taken(values)
         native = prepared.scalars
+        if starts:
+            prepared.begin_with(starts)
         for position, value in scalars:
             if isinstance(value, int | np.integer):
                 native[position].i = value

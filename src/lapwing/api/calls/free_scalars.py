@@ -14,10 +14,13 @@ from lapwing.loopnest.binding.promotion import CARRIED_LIMIT
 from lapwing.loopnest.binding.scalars import names_in, scalar_places, set_again
 
 Values = Sequence[Any]
+# By position among the native scalars, and the floats that reductions begin with, by name.
+Numbers = tuple[list[tuple[int, float]], list[tuple[str, Any]]]
 
 
 class FreeScalars:
-    """The native scalars that may differ between calls that are alike: free ones, and what set-ups make of them."""
+    """The native scalars that may differ between calls that are alike, and what reductions begin with: free ones, and what
+    set-ups make of them."""
 
     def __init__(self, bound: BoundNest, positions: Mapping[str, int], free: Sequence[str], values: Values) -> None:
         self._nest = bound.nest
@@ -27,10 +30,13 @@ class FreeScalars:
         ]
         native = scalar_places(bound.parameters)
         self._floats = [positions[name] for name in floats]
-        self._last: tuple[list[Any], list[tuple[int, float]]] = ([None] * len(floats), [])
+        self._last: tuple[list[Any], Numbers] = ([None] * len(floats), ([], []))
         given = [(native[name], positions[name]) for name in floats if name in native]
         self._complex = [place for place in given if _is_complex(values[place[1]])]
         self._given = [place for place in given if place not in self._complex]
+        of_floats = [a for a in bound.body.accumulators if a.dtype.startswith("float")]
+        begun = [a.name for a in of_floats if a.operator in ("max", "min", "+")]
+        self._starts = [(name, positions[name]) for name in begun if name in floats]
         self._setups = set_again(bound.nest, floats)
         mentioned = names_in(setup.value for setup in self._setups)
         self._outside = [(name, positions[name]) for name in mentioned if name in positions]
@@ -43,9 +49,12 @@ class FreeScalars:
         self._constants = {n: known[n] for n in mentioned if n not in positions and not getattr(known[n], "shape", ())}
         made = dict.fromkeys(target for setup in self._setups for target in setup.targets)
         self._made = [(native[name], name, bound.parameters[name]) for name in made if name in native]
+        self._made_starts = [name for name in begun if name in made]
+        others = {a.result for a in bound.body.accumulators} - set(begun)
+        self._fixed = [(name, bound.parameters[name]) for name in made if name in others and name in bound.parameters]
 
-    def of(self, values: Values) -> list[tuple[int, float]] | None:
-        """By position among the native scalars; None where a set-up now gives what the nest cannot be bound to alike."""
+    def of(self, values: Values) -> Numbers | None:
+        """Of a call; None where a set-up now gives what the nest cannot be bound to alike."""
         if not self._setups:
             return self._of_call(values)
         floats = [values[position] for position in self._floats]
@@ -57,14 +66,14 @@ class FreeScalars:
             self._last = floats, anew
         return anew
 
-    def _of_call(self, values: Values) -> list[tuple[int, float]]:
+    def _of_call(self, values: Values) -> Numbers:
         found = [(k, values[position]) for k, position in self._given]
         for k, position in self._complex:
             found += _parts(k, values[position])
-        return found
+        return found, [(name, values[position]) for name, position in self._starts]
 
-    def _anew(self, values: Values) -> list[tuple[int, float]] | None:
-        found = self._of_call(values)
+    def _anew(self, values: Values) -> Numbers | None:
+        found, starts = self._of_call(values)
         names = {**self._constants, **{name: values[position] for name, position in self._outside}}
         try:
             for setup in self._setups:
@@ -83,7 +92,9 @@ class FreeScalars:
                 found.append((k, int(value)))
             elif value != before:
                 return None
-        return found
+        if any(names[name] != before for name, before in self._fixed):
+            return None
+        return found, [*starts, *((name, names[name]) for name in self._made_starts)]
 
 
 def _is_complex(value: Any) -> bool:

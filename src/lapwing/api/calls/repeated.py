@@ -74,7 +74,7 @@ class RepeatedCalls:
         told = tell(digest_of(self._head(nest, wishes), texts), True, number, nest.name, comm)
         if known is not None and number and is_same(told):
             names = {name: values[position] for name, position in zip(self._names, self._arrays, strict=True)}
-            results = known.run.run(names, scalars or (), known.distribute)
+            results = known.run.run(names, scalars[0] if scalars else (), known.distribute)
             if known.calls is not None:
                 known.calls.note_run(known.run.seconds)
             return results

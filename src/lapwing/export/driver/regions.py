@@ -95,7 +95,7 @@ class RegionCalls:
 
 def _check_free(loops: ir.LoopNest, changing: Mapping[str, Register]) -> None:
     """Raise NeedsValue for a number that is left to the program and that binding looks at."""
-    free = free_scalars(loops, but_starts=True)
+    free = free_scalars(loops, loops.accumulators)
     for name, register in changing.items():
         looked_at = name not in free
         if not looked_at and not register.type.is_inexact and not loops.is_generic:

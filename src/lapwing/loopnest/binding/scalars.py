@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import accumulate
 from typing import Any
 
@@ -22,11 +22,11 @@ def names_from_outside(nest: ir.LoopNest) -> tuple[str, ...]:
     return tuple(sorted(name for name in read - own if name.isidentifier()))
 
 
-def free_scalars(nest: ir.LoopNest, but_starts: bool = False) -> frozenset[str]:
+def free_scalars(nest: ir.LoopNest, begun: Collection[str] = ()) -> frozenset[str]:
     """Arguments and globals of which, where they are floats or complex, binding looks at the type and not at the value.
 
     Not among them are those that a loop bound, an index or the start of a reduction comes from. Of a generic region the integers
-    are free as well. but_starts: those are free that nothing but starts of reductions comes from.
+    are free as well. begun: reductions whose starts may be other numbers.
     """
     if nest.is_generic:
         return frozenset(nest.parameters) - {*nest.arrays} - nest.kept
@@ -36,12 +36,19 @@ def free_scalars(nest: ir.LoopNest, but_starts: bool = False) -> frozenset[str]:
             bounds += [bound for bound in statement.affine if bound is not None]
     indices = [index for o in occurrences(nest) for index in o.access.affine if index is not None]
     integers = set().union(*(affine.names for affine in (*bounds, *indices)))
-    starts = () if but_starts else nest.accumulators
+    starts = set(nest.accumulators) - set(begun)
     fixed = {*nest.arrays, *starts, *names_in(node for name, node in nest.symbols if name in integers)}
     for setup in reversed(nest.setups):
         if fixed.intersection(setup.targets):
             fixed |= names_in([setup.value])
     return frozenset({*nest.parameters, *names_from_outside(nest)} - fixed)
+
+
+def extrema_and_sums(nest: ir.LoopNest) -> frozenset[str]:
+    """The reductions that are a largest or least value or a sum, and nothing else."""
+    found = [s for s in ir.all_statements(nest.body) if isinstance(s, ir.Accumulate)]
+    others = {s.name for s in found if s.operator not in ("max", "min", "+")}
+    return frozenset(nest.accumulators) - others - {name for s in found for name, _ in s.payload}
 
 
 def set_again(nest: ir.LoopNest, changed: Iterable[str]) -> tuple[ir.Setup, ...]:
