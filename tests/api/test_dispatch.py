@@ -266,6 +266,31 @@ def test_reductions_that_begin_with_other_numbers(kind: type, bound: list[Any]) 
     assert len(bound) == (6 if kind is int else 1)
 
 
+@lw.nest
+def complex_sum(z, total):
+    for i in range(z.shape[0]):
+        if abs(z[i]) > 100.0:
+            total += z[i]
+    return total
+
+
+@lw.nest
+def complex_sum_of_a_product(z, s):
+    total = s * 1.0
+    for i in range(z.shape[0]):
+        if abs(z[i]) > 100.0:
+            total += z[i]
+    return total
+
+
+@pytest.mark.parametrize("nest", [complex_sum, complex_sum_of_a_product], ids=["given", "made"])
+def test_complex_sums_that_begin_with_floats(nest: lw.Nest) -> None:
+    for start in (0.0, -0.0, 1.5, np.float64(-0.0), 0.0, 2j):
+        for z in (np.ones(3, complex), np.ones(0, complex), np.full(2, 200 + 1j)):
+            expected, found = nest.python(z, start), nest(z, start)
+            assert (type(found), repr(found)) == (type(expected), repr(expected))
+
+
 @pytest.mark.parametrize("start", [0.0, -0.0, math.nan, math.inf, -math.inf, 3.5])
 def test_a_reduction_that_nothing_is_added_to(start: float) -> None:
     for again in (1.0, start, 2.0, start):

@@ -50,11 +50,15 @@ class FreeScalars:
         made = dict.fromkeys(target for setup in self._setups for target in setup.targets)
         self._made = [(native[name], name, bound.parameters[name]) for name in made if name in native]
         self._made_starts = [name for name in begun if name in made]
-        others = {a.result for a in bound.body.accumulators} - set(begun)
-        self._fixed = [(name, bound.parameters[name]) for name in made if name in others and name in bound.parameters]
+        # Of other reductions, as complex sums, more than a start hangs on it.
+        others = set(bound.nest.accumulators) - set(begun)
+        self._fixed = [(name, bound.parameters[name]) for name in made if name in others]
+        self._fixed_given = [(positions[name], bound.parameters[name]) for name in floats if name in others]
 
     def of(self, values: Values) -> Numbers | None:
         """Of a call; None where a set-up now gives what the nest cannot be bound to alike."""
+        if any(not _is_same(values[position], before) for position, before in self._fixed_given):
+            return None
         if not self._setups:
             return self._of_call(values)
         floats = [values[position] for position in self._floats]
@@ -92,9 +96,14 @@ class FreeScalars:
                 found.append((k, int(value)))
             elif value != before:
                 return None
-        if any(names[name] != before for name, before in self._fixed):
+        if any(not _is_same(names[name], before) for name, before in self._fixed):
             return None
         return found, [*starts, *((name, names[name]) for name in self._made_starts)]
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two numbers have one type and the same bits."""
+    return type(one) is type(other) and np.asarray(one).tobytes() == np.asarray(other).tobytes()
 
 
 def _is_complex(value: Any) -> bool:

@@ -250,7 +250,7 @@ class StatementWriter:
                 if wraps := self._wraps_of_inner(statement):
                     yield from self._split_inner(statement, body, (first, end), wraps, place)
                     return
-                if parts := self._parts_of_inner(statement, body, place):
+                if parts := self.parts_of_inner(statement, body, place):
                     yield from self._strip_loop(x, (first, end), parts, place, statement.independent)
                     return
                 if isinstance(step, t.Literal) and isinstance(step.value, int):
@@ -430,7 +430,7 @@ class StatementWriter:
         yield from self._inner_block(loop.body, place)
         yield "}"
         with self.where_inside(wraps):
-            if parts := self._parts_of_inner(loop, body, place):
+            if parts := self.parts_of_inner(loop, body, place):
                 yield from self._strip_loop(x, (first, last), parts, place, True)
             else:
                 yield from self._independent_loop(body, loop.index.name, (first, last), place)
@@ -448,7 +448,7 @@ class StatementWriter:
         finally:
             self.printer.inside = around
 
-    def _parts_of_inner(self, loop: t.TypedFor, body: Sequence[t.TypedStatement], place: _Place) -> tuple[Part, ...]:
+    def parts_of_inner(self, loop: t.TypedFor, body: Sequence[t.TypedStatement], place: _Place) -> tuple[Part, ...]:
         counts_up = isinstance(loop.step, t.Literal) and loop.step.value == 1
         if not (self.in_strips and counts_up):
             return ()

@@ -23,7 +23,7 @@ from lapwing.affine.scanning import LoopBounds
 from lapwing.codegen.body.conditional_calls import for_strips
 from lapwing.codegen.body.distribution import Part
 from lapwing.codegen.body.expression import C_TYPES, stripped
-from lapwing.codegen.body.if_conversion import is_called
+from lapwing.codegen.body.if_conversion import is_called, without_branches
 from lapwing.codegen.body.inspection import without_traps
 from lapwing.codegen.body.names import PairNames
 from lapwing.codegen.body.statements import IGNORED, IGNORED_TRAP, IN_ORDER, INDEPENDENT
@@ -32,6 +32,7 @@ from lapwing.codegen.body.widening import in_rows
 from lapwing.codegen.body.wrapping import Wrapping, middle, wrapping
 from lapwing.codegen.inner_loops.alignment import in_two, row_stored_to
 from lapwing.codegen.inner_loops.index_sets import Bounds, Interior, interior
+from lapwing.codegen.inner_loops.pi_blocks import around_the_cycle
 from lapwing.codegen.inner_loops.scans import with_scans
 from lapwing.codegen.inner_loops.several import several_loops
 from lapwing.codegen.inner_loops.strides import Stride, with_stride
@@ -57,6 +58,7 @@ class TileWriter(OuterLoopWriter, FaceWriter):
         self.given = bound
         self._stride: Stride | None = None  # of the innermost loop, where it leaves out iterations that do nothing
         innermost = bound.nest.space_loops[form.order[-1]]
+        around: tuple[Part, ...] = ()
         body = shortened(bound.body, innermost.name, innermost.step)
         scanned = with_scans(bound, body, innermost.name, innermost.step, self.exists) if form.scanned else None
         if scanned is not None:
@@ -66,7 +68,12 @@ class TileWriter(OuterLoopWriter, FaceWriter):
                 body = self._with_stride(body, innermost.name)
             body = replace(body, statements=with_split_loops(replace(bound, body=body)))
             index = innermost.name if innermost.step == 1 else ""
-            body = for_strips(bound, body, index, form.independent, self.exists)
+            if index and not (form.independent or form.skewed or interior_of(bound, form)):
+                straight = without_branches(bound, body, self.exists)
+                around = around_the_cycle(straight.statements, index)
+                body = straight if around else body
+            if not around:
+                body = for_strips(bound, body, index, form.independent, self.exists)
             body = in_rows(body) if form.independent else body
         super().__init__(replace(bound, body=body), faces)
         self.form, self.lanes = form, form.lanes
@@ -74,7 +81,7 @@ class TileWriter(OuterLoopWriter, FaceWriter):
         self.in_strips = form.lanes == 1
         self._parts: tuple[Part, ...] = ()
         if self.in_strips:
-            self._parts = self.parts_of(body.statements, self._counting_up(innermost.name), form.independent)
+            self._parts = around or self.parts_of(body.statements, self._counting_up(innermost.name), form.independent)
         counts_up = bool(self._counting_up(innermost.name))
         self._fetched = _in_rows_along(scanned, innermost.name) if scanned is not None and counts_up else []
         self._part: Part | None = None  # that is written, where it is not the whole body
@@ -135,6 +142,14 @@ class TileWriter(OuterLoopWriter, FaceWriter):
                 new = [s for s in t.all_statements(made) if isinstance(s, t.TypedFor) and id(s) not in given]
                 self._settled |= {id(s): s for s in new}
         return self._several[id(loop)][1]
+
+    def parts_of_inner(
+        self, loop: t.TypedFor, body: Sequence[t.TypedStatement], place: tuple[int, ...]
+    ) -> tuple[Part, ...]:
+        parts, by = super().parts_of_inner(loop, body, place), loop.step
+        if parts or not self.in_strips or loop.independent or not (isinstance(by, t.Literal) and by.value == 1):
+            return parts
+        return around_the_cycle(body, loop.index.name)
 
     def with_scans(self, loop: t.TypedFor) -> Sequence[t.TypedStatement] | None:
         body = replace(self.bound.body, statements=loop.body)
