@@ -267,6 +267,34 @@ def test_reductions_that_begin_with_other_numbers(kind: type, bound: list[Any]) 
 
 
 @lw.nest
+def first_above(u, start):
+    best, where = start, -1
+    for i in range(u.shape[0]):
+        if u[i] > best:
+            best, where = u[i], i
+    return best, where
+
+
+@lw.nest
+def largest_of_both(u, v, start):
+    best = start
+    for i in range(u.shape[0]):
+        best = max(best, u[i])
+        best = max(best, v[i])
+    return best
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+def test_a_python_float_is_rounded_to_what_it_is_compared_with():
+    u = np.array([-0.5, 0.05, 0.1, 0.03, np.inf], np.float32)
+    for start in (0.0999999999, 0.1, 0.1000000001, 0.05, -1.0, 1e30, 1e300, math.inf, math.nan, np.float32(0.1), 0.1):
+        for length in (0, 4, 5):
+            expected, found = first_above.python(u[:length], start), first_above(u[:length], start)
+            assert repr(found) == repr(expected), (start, length)
+    assert largest_of_both(u, u.astype(float), 0.5) == math.inf  # there is no one type that it is compared with
+
+
+@lw.nest
 def complex_sum(z, total):
     for i in range(z.shape[0]):
         if abs(z[i]) > 100.0:

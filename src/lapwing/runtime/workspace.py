@@ -17,6 +17,7 @@ from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.promotion import INT64_MIN, PARTS, ScalarType
 from lapwing.loopnest.binding.scalars import scalar_words
+from lapwing.loopnest.binding.values import as_start
 from lapwing.runtime.arrays.storage import LocalArray
 from lapwing.runtime.binding import native
 from lapwing.runtime.rounding import nearest_ratio
@@ -100,7 +101,7 @@ class Reductions:
         self._initial.update(starts)
         given = dict(starts)
         self._places = [
-            (replace(a, initial=float(given[a.name])) if a.name in given else a, start, kind, of)
+            (replace(a, initial=as_start(float(given[a.name]), a.dtype)) if a.name in given else a, start, kind, of)
             for a, start, kind, of in self._places
         ]
 

@@ -11,6 +11,7 @@ has one, and reading it where it has none ends the run.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -30,7 +31,7 @@ from lapwing.loopnest.binding.promotion import (
     ScalarType,
     scalar_type,
 )
-from lapwing.loopnest.binding.values import Value, literal_of, plain_number
+from lapwing.loopnest.binding.values import Value, as_start, literal_of
 from lapwing.loopnest.liveness import liveness, temporaries
 from lapwing.loopnest.refusals import Refusals, Stopped
 
@@ -128,6 +129,7 @@ class _Lowering(ExpressionLowering):
         self.live = liveness(nest.body, nest.returns if nest.is_sequential else ())
         self.loops: list[_LoopFrame] = []
         self.added = _surely_updated(nest.body)
+        self.reduced = Counter(s.name for s in ir.all_statements(nest.body) if isinstance(s, ir.Accumulate))
         self.is_reached = True  # whether control comes to where we are
 
     def body(self) -> t.TypedBody:
@@ -714,11 +716,14 @@ class _Lowering(ExpressionLowering):
         else:
             joined = self._join([start, term], line)
             dtype, weak = joined.code.dtype, all(k.weak for k in joined.types)
+            is_weak = start_type == ScalarType("float64", weak=True)
+            if is_weak and self.reduced[name] == 1 and term.only == ScalarType("float32"):
+                dtype = "float32"  # to which NumPy rounds a Python float where it compares the two
             if weak and dtype.startswith("int"):
                 dtype = "int64"  # whatever a temporary was narrowed to
         before = self.accumulators.get(name)
         kind = None if operator == "+" or (before is not None and before.term != term.only) else term.only
-        accumulator = t.Accumulator(name, operator, dtype, weak, plain_number(initial), kind, leader)
+        accumulator = t.Accumulator(name, operator, dtype, weak, as_start(initial, dtype), kind, leader)
         return self._in_parts(accumulator, self._convert(term.code, dtype, line), line, text)
 
     def _in_parts(

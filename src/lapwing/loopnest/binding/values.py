@@ -205,6 +205,12 @@ def plain_number(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
+def as_start(value: Any, dtype: str) -> Any:
+    """A number that a reduction begins with, as a Python one; of the bits that elements of four bytes have."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(value)) if dtype == "float32" else plain_number(value)
+
+
 def literal_of(dtype: str, value: Any) -> t.Literal:
     return t.Literal(dtype, plain_number(value))
 
