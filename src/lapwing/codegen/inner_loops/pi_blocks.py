@@ -36,6 +36,10 @@ def around_the_cycle(statements: Sequence[t.TypedStatement], index: str) -> tupl
         return ()
     if any(t.may_raise(node) for s in statements for value in t.own_values(s) for node in t.walk(value)):
         return ()
+    written = {s.target.array for s in statements if isinstance(s, t.TypedStore)}
+    touched = (access for s in statements for access, _ in _accesses(s) if access.array in written)
+    if any(isinstance(subscript, t.LookupSubscript) for access in touched for subscript in access.subscripts):
+        return ()  # it may be any element
     edges, carried = _dependences(statements, index)
     reached = _closure(edges, len(statements))
     cycle = {k for k in range(len(statements)) if k in reached[k]}
@@ -82,8 +86,6 @@ def _accesses(statement: t.TypedStatement) -> Iterator[tuple[t.Load, bool]]:
     assert isinstance(statement, t.TypedStore | t.TypedLocal)
     yield from ((node, False) for node in t.walk(statement.value) if isinstance(node, t.Load))
     if isinstance(statement, t.TypedStore):
-        indices = [s.index for s in statement.target.subscripts if isinstance(s, t.LookupSubscript)]
-        yield from ((node, False) for value in indices for node in t.walk(value) if isinstance(node, t.Load))
         yield statement.target, True
 
 
