@@ -125,7 +125,7 @@ def _is_worth_it(statements: Sequence[t.TypedStatement], index: str, middle: Col
     taken = [_operations(statement) for statement in statements]
     apart = sum(operations for k, operations in enumerate(taken) if k not in middle)
     cycles = chain_cycles(t.TypedBody(tuple(statements[k] for k in middle), (), ()), index, 1)
-    return sum(taken) > _OPERATIONS_IN_A_CYCLE * cycles and apart >= _LEAST_SHARE * sum(taken)
+    return 0 < _OPERATIONS_IN_A_CYCLE * cycles < sum(taken) and apart >= _LEAST_SHARE * sum(taken)
 
 
 def _operations(statement: t.TypedStatement) -> int:
