@@ -39,7 +39,7 @@ PLACES = (
     "[i, j]",
     "[i, j + 1]",
 )
-OTHERS = ("p[i, j]", "w[j]", "w[j - 1]", "x[i] * 0.5", "j * 0.125")
+OTHERS = ("p[i, j]", "p[i, (j + 1) % m]", "w[j]", "w[j - 1]", "x[i] * 0.5", "j * 0.125")
 
 
 @st.composite

@@ -165,3 +165,43 @@ def test_a_fast_sweep_is_computed_in_parts(shape: tuple[int, int]) -> None:
     run(fast_sweep, {"u": found, "slowness": slowness}, plan=plan)
     fast_sweep.python(expected, slowness)
     check_arrays({"u": found}, {"u": expected})
+
+
+@lw.nest
+def in_planes(u, s):
+    """Functions under a condition, in three dimensions."""
+    for i in range(1, u.shape[0]):
+        for j in range(1, u.shape[1]):
+            for k in range(1, u.shape[2]):
+                if u[i - 1, j, k] > u[i, j - 1, k]:
+                    new = np.sin(u[i - 1, j, k] - u[i, j, k - 1]) ** 2
+                else:
+                    new = np.exp(-abs(u[i, j - 1, k])) + s[i, j, k]
+                u[i, j, k] = 0.25 * new + 0.5 * u[i, j, k - 1]
+
+
+@lw.nest
+def swept(u, s):
+    """Several sweeps at once."""
+    for t in range(5):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                for k in range(1, u.shape[2] - 1):
+                    above = u[i - 1, j, k] + u[i, j - 1, k] + u[i, j, k - 1]
+                    u[i, j, k] = 0.1 * (above + u[i + 1, j, k]) + s[t, j, k] * (u[i, j, k + 1] - u[i, j + 1, k]) ** 2
+
+
+@pytest.mark.parametrize("nest", [in_planes, swept], ids=["in_planes", "swept"])
+@pytest.mark.parametrize("width", everyday([16, 32, 64], [32]))
+def test_planes_that_follow_one_another(nest: lw.Nest, width: int) -> None:
+    random = np.random.default_rng(2)
+    expected = {name: random.random((7, 70, 30)) for name in "us"}
+    given = {name: array.copy() for name, array in expected.items()}
+    nest.python(**expected)
+    bound = nest.bind(given)
+    for form in forms_with_vectors(width, bound, nest.dependences):
+        if form.transposed:
+            found = {name: array.copy() for name, array in given.items()}
+            with vectors_of(width):
+                run(nest, found, plan=in_form(nest.plan(**found), bound, form))
+            check_arrays(found, expected)
