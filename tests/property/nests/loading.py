@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +23,15 @@ def load(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
     return module
+
+
+def nest_of(text: str) -> lw.Nest:
+    """The nest of that name in the text of a module."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "nest.py"
+        path.write_text(text)
+        nest: lw.Nest = load(path).nest
+    return nest
 
 
 def bind_for_ranks(nest: lw.Nest, arguments: Mapping[str, object]) -> BoundNest | None:

@@ -3,14 +3,12 @@ elements have several sizes."""
 
 from __future__ import annotations
 
-import tempfile
 import textwrap
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import strategies as st
-from loading import load
+from loading import nest_of
 from randomness import first_seed, wanted
 from searching import search
 
@@ -80,10 +78,7 @@ def check_mixed(data: st.DataObject) -> None:
 
 def check_nest(data: st.DataObject, is_mixed: bool) -> None:
     text = data.draw(nests(is_mixed), label="nest")
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "nest.py"
-        path.write_text(text)
-        nest = load(path).nest
+    nest = nest_of(text)
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     n = data.draw(st.sampled_from([1, 5, 37]))
     arrays = [rng.choice([0.0, -0.0, 0.25, 0.5, 0.75, 1.0, -2.0, np.inf], n) for _ in range(4)]

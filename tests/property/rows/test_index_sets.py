@@ -6,8 +6,6 @@ LAPWING_EXAMPLES sets how many are tried, LAPWING_SEED which ones.
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,7 @@ import pytest
 from comparing import check_arrays
 from hypothesis import strategies as st
 from inner_forms import in_form
-from loading import load
+from loading import nest_of
 from randomness import first_seed, wanted
 from searching import search
 
@@ -98,10 +96,7 @@ def check(data: st.DataObject) -> None:
     kinds = st.tuples(st.integers(1, 9), st.integers(1, 40), st.integers(-3, 12), st.integers(0, 99))
     runs = data.draw(st.lists(kinds, min_size=1, max_size=8), label="rows, columns, k, seed")
     which = data.draw(st.integers(0, 99), label="form")
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "nest.py"
-        path.write_text(text)
-        nest = load(path).nest
+    nest = nest_of(text)
     for rows, columns, k, seed in runs:
         expected, found = (arguments(nest, rows, columns, k, seed) for _ in range(2))
         right = nest.python(**expected)

@@ -4,15 +4,13 @@ the bits of the plain loop, or raise as it does and leave arrays as they were.""
 from __future__ import annotations
 
 import re
-import tempfile
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import strategies as st
-from loading import load
+from loading import nest_of
 from randomness import first_seed, wanted
 from searching import search
 
@@ -77,10 +75,7 @@ done: Counter[str] = Counter()
 
 def check(data: st.DataObject) -> None:
     text = data.draw(nests(), label="nest")
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "nest.py"
-        path.write_text(text)
-        nest = load(path).nest
+    nest = nest_of(text)
     for _ in range(4):
         mine = data.draw(arguments(), label="arguments")
         right = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in mine.items()}

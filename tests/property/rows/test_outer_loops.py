@@ -8,16 +8,14 @@ LAPWING_EXAMPLES sets how many are tried, LAPWING_SEED which ones.
 from __future__ import annotations
 
 import inspect
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from comparing import check_arrays
 from hypothesis import strategies as st
-from loading import load
+from loading import nest_of
 from randomness import first_seed, wanted
 from searching import search
 
@@ -268,10 +266,7 @@ def check(data: st.DataObject) -> None:
     m = data.draw(st.sampled_from((1, 2, 3, 7, 8, 9, 15, 17, 33, 40, 70)), label="m")
     width = data.draw(st.sampled_from((64, 64, 32, 16)), label="bytes of a vector")
     seed = data.draw(st.integers(0, 999), label="seed")
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "nest.py"
-        path.write_text(text)
-        nest = load(path).nest
+    nest = nest_of(text)
     given = {"n": n, "m": m}
 
     def arguments() -> dict[str, Any]:

@@ -6,8 +6,6 @@ LAPWING_EXAMPLES sets how many are tried, LAPWING_SEED which ones.
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,7 @@ import pytest
 from comparing import check_arrays
 from hypothesis import strategies as st
 from inner_forms import in_form
-from loading import load
+from loading import nest_of
 from randomness import first_seed, wanted
 from searching import search
 
@@ -91,10 +89,7 @@ def check(data: st.DataObject) -> None:
     n = data.draw(st.sampled_from((3, 2, 5)), label="n")
     m = data.draw(st.sampled_from((9, 3, 40, 258, 260, 600)), label="m")
     seed = data.draw(st.integers(0, 999), label="seed")
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "nest.py"
-        path.write_text(text)
-        nest = load(path).nest
+    nest = nest_of(text)
     expected, found = arguments(seed, n, m), arguments(seed, n, m)
     with np.errstate(all="ignore"):
         nest.python(**expected)

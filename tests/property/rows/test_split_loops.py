@@ -6,15 +6,13 @@ LAPWING_EXAMPLES sets how many are tried, LAPWING_SEED which ones.
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from comparing import check_arrays
 from hypothesis import strategies as st
-from loading import load
+from loading import nest_of
 from randomness import first_seed, wanted
 from searching import search
 
@@ -116,10 +114,7 @@ def check(data: st.DataObject) -> None:
         data.draw(st.sampled_from((1, 2, 3, 7, 9, 17, 20)), label="n"),
         data.draw(st.integers(0, 99), label="seed"),
     )
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "nest.py"
-        path.write_text(text)
-        nest = load(path).nest
+    nest = nest_of(text)
     expected, found = arrays(seed, n, dtype), arrays(seed, n, dtype)
     with np.errstate(all="ignore"):
         try:

@@ -10,7 +10,6 @@ import inspect
 import os
 import subprocess
 import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ import pytest
 from comparing import check_arrays
 from hypothesis import strategies as st
 from inner_forms import in_form
-from loading import load
+from loading import nest_of
 from randomness import first_seed, wanted
 from searching import search
 
@@ -151,10 +150,7 @@ def check(data: st.DataObject) -> None:
     m = data.draw(st.sampled_from((1, 2, 5, 9, 17, 20, 40)), label="m")
     width = data.draw(st.sampled_from((64, 32, 32, 16)), label="bytes of a vector")
     seed = data.draw(st.integers(0, 999), label="seed")
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "nest.py"
-        path.write_text(text)
-        nest = load(path).nest
+    nest = nest_of(text)
     expected, found = arguments(seed, n, m), arguments(seed, n, m)
     with np.errstate(all="ignore"):
         nest.python(**expected)

@@ -5,9 +5,7 @@ LAPWING_EXAMPLES sets how many bodies are tried, LAPWING_SEED which ones.
 
 from __future__ import annotations
 
-import tempfile
 import textwrap
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,7 @@ from comparing import check_arrays
 from hypothesis import assume
 from hypothesis import strategies as st
 from inner_forms import forms_with_vectors, in_form, vectors_of
-from loading import load
+from loading import nest_of
 from randomness import first_seed, wanted
 from searching import search
 
@@ -99,10 +97,7 @@ def arguments_of(dtype: str, letters: str, shape: tuple[int, int], seed: int, sp
 
 def check(data: st.DataObject) -> None:
     text = data.draw(nests(), label="nest")
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "nest.py"
-        path.write_text(text)
-        nest = load(path).nest
+    nest = nest_of(text)
     sides = st.integers(3, 150) | st.integers(3, 30)
     given = (
         data.draw(st.sampled_from(TYPES), label="type"),

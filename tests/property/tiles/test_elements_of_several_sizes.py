@@ -5,9 +5,7 @@ LAPWING_EXAMPLES sets how many bodies are tried, LAPWING_SEED which ones.
 
 from __future__ import annotations
 
-import tempfile
 import textwrap
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,7 @@ from comparing import check_arrays
 from hypothesis import assume
 from hypothesis import strategies as st
 from inner_forms import forms_with_vectors, in_form, vectors_of
-from loading import load
+from loading import nest_of
 from randomness import first_seed, wanted
 from searching import search
 
@@ -189,10 +187,7 @@ def test_what_elements_hold_is_what_lanes_keep(dtype: str) -> None:
 def check(data: st.DataObject) -> None:
     dtypes = {name: data.draw(st.sampled_from((*INTEGERS, *FLOATS)), label=name) for name in "uvwra"}
     text = data.draw(nests(dtypes), label="nest")
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "nest.py"
-        path.write_text(text)
-        nest = load(path).nest
+    nest = nest_of(text)
     sides = st.integers(4, 150) | st.integers(4, 30)
     shape = data.draw(st.tuples(sides, sides), label="shape")
     seed = data.draw(st.integers(0, 99), label="seed")

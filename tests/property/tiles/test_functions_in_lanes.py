@@ -6,9 +6,7 @@ LAPWING_EXAMPLES sets how many bodies are tried, LAPWING_SEED which ones.
 
 from __future__ import annotations
 
-import tempfile
 import textwrap
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from everyday import everyday
 from hypothesis import assume
 from hypothesis import strategies as st
 from inner_forms import forms_with_vectors, in_form, vectors_of
-from loading import load
+from loading import nest_of
 from randomness import first_seed, wanted
 from searching import search
 
@@ -87,10 +85,7 @@ def arguments_of(shape: tuple[int, int], seed: int, special: bool) -> dict[str, 
 
 def check(data: st.DataObject) -> None:
     text = data.draw(nests(), label="nest")
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "nest.py"
-        path.write_text(text)
-        nest = load(path).nest
+    nest = nest_of(text)
     sides = st.integers(3, 150) | st.integers(3, 30)
     shape = data.draw(st.tuples(sides, sides), label="shape")
     given = shape, data.draw(st.integers(0, 99), label="seed"), data.draw(st.booleans(), label="special")

@@ -7,8 +7,6 @@ LAPWING_EXAMPLES sets how many are tried, LAPWING_SEED which ones.
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,7 @@ import pytest
 from comparing import check_arrays
 from hypothesis import strategies as st
 from inner_forms import forms_with_vectors, in_form
-from loading import load
+from loading import nest_of
 from randomness import first_seed, wanted
 from searching import search
 
@@ -101,10 +99,7 @@ def check(data: st.DataObject) -> None:
     scores = data.draw(st.sampled_from((3, 3, 12, 127, 128, 30_000)), label="scores")
     strange = data.draw(st.sampled_from((None, None, None, -1, -6, 6)), label="strange letter")
     seed = data.draw(st.integers(0, 99), label="seed")
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "nest.py"
-        path.write_text(text)
-        nest = load(path).nest
+    nest = nest_of(text)
 
     def arguments() -> dict[str, Any]:
         generator = np.random.default_rng(seed)

@@ -7,8 +7,6 @@ LAPWING_EXAMPLES sets how many are tried, LAPWING_SEED which ones.
 from __future__ import annotations
 
 import itertools
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,7 @@ import pytest
 from comparing import check_arrays
 from hypothesis import strategies as st
 from inner_forms import in_form
-from loading import load
+from loading import nest_of
 from randomness import first_seed, wanted
 from searching import search
 
@@ -133,10 +131,7 @@ def check(data: st.DataObject) -> None:
     tile = data.draw(st.none() | st.integers(1, 150), label="tile")
     kinds = st.tuples(st.sampled_from(LARGEST), st.sampled_from(GAPS), st.sampled_from(GROWTH), st.integers(0, 99))
     runs = data.draw(st.lists(kinds, min_size=1, max_size=12), label="largest, gap, growth, seed")
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "nest.py"
-        path.write_text(text)
-        nest = load(path).nest
+    nest = nest_of(text)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(native, "TILE_FLAGS", (*native.TILE_FLAGS, *WIDTHS[width]))
