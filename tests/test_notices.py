@@ -161,7 +161,7 @@ def halve(u, sweeps):
 
 
 def call_for_some_tenths_of_a_second() -> None:
-    halve(np.ones(100_000), 4000)
+    halve(np.ones(100_000), 20_000)
 
 
 def shown_at_once(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
