@@ -54,12 +54,12 @@ def short_test(statement: ast.stmt, name: str, arrays: Sequence[str]) -> ast.exp
 
 
 def small_test(
-    regions: Sequence[ast.stmt], changing: frozenset[str], known: frozenset[str], are_independent: bool
+    regions: Sequence[ast.stmt], changing: frozenset[str], known: frozenset[str], gain: bool
 ) -> ast.expr | None:
     """An expression of the driver's that is true where the regions in a loop compute for less long, on an average, than a call
     takes; None where that is not known before the loop. changing: the names that the loop makes something else; known: those that
-    have a value before it. are_independent: whether no dependence joins iterations of their innermost loops, so that tiles have
-    no better order for them."""
+    have a value before it. gain: whether tiles may have a better order for any: not where no dependence joins iterations of the
+    innermost loop, nor where it is done in its own order anyway."""
     costs = [_of_loop(region, changing) if isinstance(region, ast.For) else None for region in regions]
     total: ast.expr | None = None
     for cost in costs:
@@ -71,7 +71,7 @@ def small_test(
     read = {node.id for node in ast.walk(total) if isinstance(node, ast.Name)}
     if not read <= known | {TRIPS, "len"}:
         return None
-    budget = BUDGET * (COLD if are_independent else 1)
+    budget = BUDGET * (1 if gain else COLD)
     return ast.Compare(total, [ast.LtE()], [ast.Constant(budget * FASTER * len(costs))])
 
 

@@ -64,11 +64,12 @@ def whole_of(
     independent: Sequence[ast.For],
     sums: Mapping[tuple[int, int], tuple[str, ...]],
     are_tiled: bool,
+    gain: bool,
 ) -> Whole | None:
     """A loop with these regions as one of that name; None where it cannot be compiled, or not known how long regions take.
     independent: those of their innermost loops of which no dependence joins iterations. sums: of the regions, by line and column,
     those that they add terms to: of floats they are exact and rounded once behind each, as if it were called. are_tiled: whether
-    any of them is, so that small ones alone are better off in the loop."""
+    any of them is, so that small ones alone are better off in the loop; gain: whether tiles may have a better order for any."""
     taken = {*around.locals, *all_names(around.source.tree)}
     try:
         elements = with_element_loops(statement, taken, partial(meaning, around.source.function), around.locals)
@@ -76,8 +77,8 @@ def whole_of(
     except NotRewrittenError:
         return None
     changing = frozenset(bound_names([statement])) - set(exchanged.names)  # arrays that change places are of one size
-    known, are_independent = around.assigned_before(statement).surely, len(independent) == len(regions)
-    test = small_test(regions, changing, known, are_independent) if are_tiled else ast.Constant(True)
+    known = around.assigned_before(statement).surely
+    test = small_test(regions, changing, known, gain) if are_tiled else ast.Constant(True)
     if test is None:
         return None
     if exposed_reads([statement]) & elements.copies.keys():
