@@ -55,22 +55,22 @@ LW_PACKING(f32, float)
  * none: the eight of a group lie apart, so that groups are made of whole vectors, too. Where some are in doubt is noted
  * without a branch, which would be mispredicted. */
 #ifdef LW_ROUNDING_TEST
-enum { LW_DOUBTS = 8, LW_DOUBTFUL = (LW_STRIP + LW_STRIP_MARGIN) / LW_DOUBTS };
+enum { LW_DOUBT_GROUP = 8, LW_DOUBT_GROUPS = (LW_STRIP + LW_STRIP_MARGIN) / LW_DOUBT_GROUP };
 #define LW_STRIP_POWER(name, exponent, suffix, type, mask, POW)                                                        \
     static __attribute__((unused, noinline)) void lw_strip_##name##_##suffix(const type *restrict x,                   \
                                                                              type *restrict power, int64_t count) {    \
-        mask doubts[LW_DOUBTFUL * LW_DOUBTS], some[LW_DOUBTFUL];                                                       \
-        int32_t groups[LW_DOUBTFUL];                                                                                   \
+        mask doubts[LW_DOUBT_GROUPS * LW_DOUBT_GROUP], some[LW_DOUBT_GROUPS];                                          \
+        int32_t groups[LW_DOUBT_GROUPS];                                                                               \
         for (int64_t k = 0; k < count; ++k) {                                                                          \
             bool certain;                                                                                              \
             power[k] = lw_rounded_##name##_##suffix(x[k], &certain);                                                   \
             doubts[k] = !certain;                                                                                      \
         }                                                                                                              \
-        const int64_t apart = (count + LW_DOUBTS - 1) / LW_DOUBTS;                                                     \
-        memset(doubts + count, 0, (size_t)(LW_DOUBTS * apart - count) * sizeof(mask));                                 \
+        const int64_t apart = (count + LW_DOUBT_GROUP - 1) / LW_DOUBT_GROUP;                                           \
+        memset(doubts + count, 0, (size_t)(LW_DOUBT_GROUP * apart - count) * sizeof(mask));                            \
         for (int64_t g = 0; g < apart; ++g) {                                                                          \
             some[g] = 0;                                                                                               \
-            for (int64_t n = 0; n < LW_DOUBTS; ++n) some[g] |= doubts[g + n * apart] << n;                             \
+            for (int64_t n = 0; n < LW_DOUBT_GROUP; ++n) some[g] |= doubts[g + n * apart] << n;                        \
         }                                                                                                              \
         int64_t found = 0;                                                                                             \
         for (int64_t g = 0; g < apart; ++g) {                                                                          \

@@ -45,6 +45,8 @@ class Workspace:
         self.scalars = (native.Scalar * max(1, len(scalars)))(*scalars)
         self.tile = native.Tile(self._arrays, self.scalars, self.words.ctypes.data_as(ctypes.POINTER(native.Scalar)))
         self._start = _start_words(bound, len(self.words))
+        offsets = accumulator_offsets(bound.body.accumulators)
+        self._extrema = {a.name: offsets[a.name] for a in bound.body.accumulators if a.operator in ("max", "min")}
         self.reset()
 
     def reset(self) -> None:
@@ -56,11 +58,9 @@ class Workspace:
 
     def begin_with(self, starts: Sequence[tuple[str, Any]]) -> None:
         """Extrema begin with other floats from the next reset on; exact sums, which these may be of, begin at zero anyway."""
-        offsets = accumulator_offsets(self.bound.body.accumulators)
-        of_extrema = {a.name for a in self.bound.body.accumulators if a.operator != "+"}
-        self._start.view(np.float64)[[offsets[name] for name, _ in starts if name in of_extrema]] = [
-            float(value) for name, value in starts if name in of_extrema
-        ]
+        for name, value in starts:
+            if name in self._extrema:
+                self._start.view(np.float64)[self._extrema[name]] = value
 
     def move(self, position: int, origin: int) -> None:
         """Let an array of the same layout take the place of one: ``origin`` is where its element (0, …, 0) would be."""
@@ -153,10 +153,8 @@ class Reductions:
             start = self._starts[accumulator.name]
             return not any(row[start : start + EXACT_HEADER].any() for row in rows)
         initial = accumulator.initial
-        is_initial = value == initial or (
-            value != value and initial != initial
-        )  # nothing is larger than a NaN, or less
-        return accumulator.operator in ("max", "min", "set") and is_initial
+        is_nan = value != value and initial != initial  # of which nothing is larger, or less
+        return accumulator.operator in ("max", "min", "set") and (value == initial or is_nan)
 
     def _told(self, accumulator: t.Accumulator, value: Any, of: Any) -> Any:
         """What is given back, now that this is known about it."""

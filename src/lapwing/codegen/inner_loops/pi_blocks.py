@@ -63,9 +63,10 @@ def _dependences(statements: Sequence[t.TypedStatement], index: str) -> tuple[_E
     """Between statements, by their places, all and those that the loop carries."""
     edges, carried = _Edges(), _Edges()
     touched = [list(_accesses(statement)) for statement in statements]
-    for q, later in enumerate(statements):
+    used = list(map(_locals, statements))
+    for q in range(len(statements)):
         for p, earlier in enumerate(statements[: q + 1]):
-            if isinstance(earlier, t.TypedLocal) and p < q and earlier.local in _locals(later):
+            if isinstance(earlier, t.TypedLocal) and p < q and earlier.local in used[q]:
                 edges.add((p, q))
             for one, stores in touched[p]:
                 for other, stores_too in touched[q]:

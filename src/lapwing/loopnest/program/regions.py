@@ -213,11 +213,11 @@ class _Choice:
             if names := tuple(dict.fromkeys((*sums.get(place, ()), *added))):  # loops that were one have one place
                 sums[place] = names
         independent = [loop for region in inner.regions if (loop := _independent_loop(region)) is not None]
-        in_order = [region for region in inner.regions if region.loops.is_sequential]
+        in_order = sum(region.loops.is_sequential for region in inner.regions)
         name = f"{self.around.source.tree.name}_{number}_whole_{len(inner.wholes) + 1}"
         regions = [region.statement for region in inner.regions]
-        are_tiled = any(not region.loops.is_sequential for region in inner.regions)
-        gain = len(independent) + len(in_order) < len(regions)
+        are_tiled = in_order < len(regions)
+        gain = len(independent) + in_order < len(regions)
         return whole_of(self.around, statement, regions, control, name, independent, sums, are_tiled, gain)
 
     def _sequential(
