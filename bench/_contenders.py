@@ -16,11 +16,11 @@ import numpy as np
 from _report import compiler_name
 
 import lapwing as lw
-from lapwing.api.calls import run as api
 from lapwing.codegen.compilation.cache import build_shared_library
 from lapwing.codegen.compilation.toolchain import Compiler, find_c_compiler
 from lapwing.codegen.plain import plain_source
 from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.runtime.alone import PreparedRun
 from lapwing.runtime.arrays.storage import LocalArray
 from lapwing.runtime.binding import native
 from lapwing.runtime.workspace import Reductions, Workspace
@@ -58,7 +58,7 @@ def usual_gcc() -> str:
 def contenders(nest: lw.Nest, bound: BoundNest, arguments: Arguments, announce: native.Announce) -> list[Contender]:
     """All that can run here, each with a copy of the arrays."""
     found = [
-        _tile(nest, _copied(arguments)),
+        _tile(nest, bound, _copied(arguments), announce),
         _called(WHOLE_CALL, nest, bound, _copied(arguments)),
         _plain(f"{compiler_name()}, Lapwing's flags", native.TILE_FLAGS, True, bound, _copied(arguments), announce),
         _plain(usual_gcc(), USUAL_FLAGS, False, bound, _copied(arguments), announce),
@@ -88,10 +88,18 @@ def has_numba() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
-def _tile(nest: lw.Nest, arguments: Arguments) -> Contender:
+def _tile(nest: lw.Nest, bound: BoundNest, arguments: Arguments, announce: native.Announce) -> Contender:
+    """What a whole call spends in C, by the plan that calls have come to by then."""
+    arrays = [arguments[array.name] for array in bound.arrays]
+    addresses = [values.ctypes.data for values in arrays]
+    prepared: list[PreparedRun] = []
+
     def call() -> Call:
-        outcome = api.run(nest, arguments)
-        return Call({TILE: outcome.seconds}, outcome.results)
+        plan = nest.planned(bound, 1, 1, 1, arguments).plan
+        if not prepared or prepared[0].plan is not plan:
+            prepared[:] = [PreparedRun(bound, plan, arrays, announce)]
+        results = prepared[0].run(arrays, addresses)
+        return Call({TILE: prepared[0].seconds}, results)
 
     return Contender(arguments, call)
 

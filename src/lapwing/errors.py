@@ -43,6 +43,14 @@ class RefusedError(LapwingError):
         super().__init__("\n".join(map(str, self.refusals)))
 
 
+class RanksDiffer(RefusedError):
+    """Ranks have called with different arguments, or other things altogether (DifferentCalls), and know it."""
+
+
+class DifferentCalls(RanksDiffer):
+    """Ranks have made different calls, and know it."""
+
+
 class BuildError(LapwingError):
     """A compiler is missing, or it rejected or could not write what it was given."""
 

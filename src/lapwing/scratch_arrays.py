@@ -6,8 +6,8 @@ They are plain NumPy arrays. That they are scratch is known of the object alone:
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
@@ -55,11 +55,16 @@ def is_scratch(value: Any) -> bool:
     return found() is value and not _wanted.get()
 
 
-@contextmanager
-def wanted() -> Iterator[None]:
+class _Wanted:
+    """A class, since generators take four times as long: every call of a program goes through it."""
+
+    def __enter__(self) -> None:
+        self._before = _wanted.set(True)
+
+    def __exit__(self, *_: object) -> None:
+        _wanted.reset(self._before)
+
+
+def wanted() -> AbstractContextManager[None]:
     """In this block calls leave in scratch arrays what they wrote: what one of them writes another may read."""
-    before = _wanted.set(True)
-    try:
-        yield
-    finally:
-        _wanted.reset(before)
+    return _Wanted()

@@ -428,3 +428,49 @@ def test_a_distributed_array_in_one_process(tmp_path: Path) -> None:
     nest(*map(lw.DistributedArray, given))
     nest.python(*expected)
     check_same(given, expected)
+
+
+@lw.nest
+def smoothed_twice(u, v, weight, steps=2):
+    for t in range(steps):
+        print(end="")
+        for i in range(1, len(u) - 1):
+            v[i] = u[i] + weight * (u[i - 1] + u[i + 1])
+        for i in range(1, len(u) - 1):
+            u[i] = v[i] - weight * v[i - 1]
+
+
+def test_a_program_called_again_keeps_its_driver() -> None:
+    """Whatever way its arguments are given, and with the choices of each call."""
+    nest = lw.nest(smoothed_twice.python)
+    calls = [
+        lambda f, u, v: f(u, v, 0.25, 2),
+        lambda f, u, v: f(u, v, 0.5, 3),
+        lambda f, u, v: f(u, v, 0.5),
+        lambda f, u, v: f(u=u, v=v, weight=0.5, steps=4),
+        lambda f, u, v: f(steps=1, weight=0.125, v=v, u=u),
+        lambda f, u, v: f(u, v, weight=0.75, steps=1),
+        lambda f, u, v: f(u, v, 0.25, 0),
+    ]
+    drivers = []
+    for called in (nest, nest, nest.using(tile=3), nest):
+        for call in calls:
+            given, expected = (np.random.default_rng(0).random((2, 30)) for _ in range(2))
+            call(called, *given)
+            call(nest.python, *expected)
+            assert np.array_equal(given, expected)
+        drivers.append(nest.program._alone[-1])
+    assert nest.program._alone[0] == nest.chosen
+    assert drivers[0] is not drivers[2]
+    with pytest.raises(lw.RefusedError, match="missing a required argument"):
+        nest(*given)
+
+
+def test_arrays_of_a_program_called_again_may_be_distributed() -> None:
+    u, v = (np.random.default_rng(k).random(30) for k in range(2))
+    expected = u.copy(), v.copy()
+    smoothed_twice(u.copy(), v.copy(), 0.25, 2)
+    found = lw.DistributedArray(u), lw.DistributedArray(v)
+    smoothed_twice(*found, 0.25, 2)
+    smoothed_twice.python(*expected, 0.25, 2)
+    assert all(np.array_equal(np.asarray(one), other) for one, other in zip(found, expected, strict=True))

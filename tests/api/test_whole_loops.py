@@ -476,3 +476,30 @@ def test_scalars_that_are_of_several_types_keep_them() -> None:
             joined.python(np.ones(5, np.float32), right, 1, x)
         )
         assert found[0] == right[0]
+
+
+@lw.nest
+def rows_of_triangles(P, c, out):
+    """How long the inner loops are hangs on loops around them."""
+    for a in range(len(out)):
+        P[0, 0] = a + 1.0
+        for m in range(1, P.shape[0]):
+            P[m, m] = 0.5 * P[m - 1, m - 1]
+        for m in range(P.shape[0] - 1):
+            for k in range(m + 1, P.shape[0]):
+                P[k, m] = 0.5 * P[k - 1, m] + 1.0
+        total = 0.0
+        for m in range(P.shape[0]):
+            for k in range(P.shape[0] - 1, m - 1, -1):
+                total += P[k, m] * c[k - m]
+        out[a] = total
+
+
+def test_loops_around_triangles_are_compiled_as_a_whole() -> None:
+    assert rows_of_triangles.program is not None
+    assert len(rows_of_triangles.program.wholes) == 1
+    found, expected = ([np.zeros((7, 7)), np.linspace(0.25, 2.0, 7), np.zeros(5)] for _ in range(2))
+    rows_of_triangles(*found)
+    rows_of_triangles.python(*expected)
+    assert found[0].tobytes() == expected[0].tobytes()
+    assert np.allclose(found[2], expected[2], rtol=1e-15)

@@ -60,6 +60,7 @@ def numbers(node: Any) -> Iterator[float]:
             "core/alignment",
             "calls/small",
             "core/bandwidth",
+            "core/idioms",
             "calls/calls",
             "ranks/scaling",
             "ranks/many_sweeps",
@@ -164,6 +165,12 @@ def test_small(tmp_path: Path) -> None:
     assert all(math.isfinite(number) and number > 0 for number in numbers(case))
 
 
+def test_after_large(tmp_path: Path) -> None:
+    document = quick("calls/after_large.py", tmp_path)
+    assert [case["case"] for case in document["cases"]] == ["a nest", "a program"]
+    assert all(math.isfinite(number) and number > 0 for number in numbers(document["cases"]))
+
+
 def test_kernels(tmp_path: Path) -> None:
     document = quick("core/kernels.py", tmp_path, "--nest", "sor3d", "--nest", "smith_waterman")
     assert [(c["nest"], c["size"]) for c in document["cases"]] == [
@@ -223,6 +230,12 @@ def test_bandwidth(tmp_path: Path) -> None:
     (case,) = quick("core/bandwidth.py", tmp_path, "--nest", "jacobi")["cases"]
     assert case["reached"]["median"] > 0
     assert {"copy", "whole_call"} <= set(case["ns"])
+
+
+def test_idioms(tmp_path: Path) -> None:
+    pytest.importorskip("numba")
+    (found,) = quick("core/idioms.py", tmp_path, "--nest", "window")["nests"]
+    assert found["over_numba"]["median"] > 0
 
 
 def test_time_loops(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ def divided(a, b, quotient, remainder):
             remainder[i, j] = a[i] % b[j]
 
 
-@pytest.mark.parametrize("dtype", ["int64", "int32", "int16", "int8", "uint8"])
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int16", "int8", "uint8", "uint16", "uint32"])
 def test_all_pairs(dtype: str) -> None:
     ends = np.iinfo(dtype)
     near = [

@@ -15,14 +15,14 @@ from lapwing.tiling.inner import legal_forms
 
 
 @lw.nest
-def ranked(image, out, window, rank):
+def ranked(image, out, rows, columns, window, rank):
     n, m = image.shape
     for i in range(1, n - 1):
         for j in range(1, m - 1):
             count = 0
-            for di in range(-1, 2):
-                for dj in range(1, -2, -1):
-                    value = image[i + di, j + dj]
+            for p in range(3):
+                for q in range(2, -1, -1):
+                    value = image[rows[i, p], columns[j, q]]
                     k = count
                     while k > 0 and window[k - 1] > value:
                         window[k] = window[k - 1]
@@ -58,6 +58,11 @@ def of_many_iterations(u, count):
         u[i] = count[i % 3]
 
 
+def around(extent: int) -> np.ndarray:
+    """Of every index, the one before it, itself, and the one behind it."""
+    return np.arange(extent)[:, None] + np.arange(-1, 2)
+
+
 def unrolled_in(nest: lw.Nest, *arguments: Any) -> list[str]:
     region = lw.Nest(nest.python)
     region.source = replace(region.source, sequential=True)
@@ -68,7 +73,8 @@ def unrolled_in(nest: lw.Nest, *arguments: Any) -> list[str]:
 
 def test_loops_around_short_ones() -> None:
     image = np.zeros((5, 6), np.uint8)
-    assert unrolled_in(ranked, image, image.copy(), np.zeros(10, np.uint8), 4) == [("3", "di"), ("3", "dj")]
+    places = around(5), around(6)
+    assert unrolled_in(ranked, image, image.copy(), *places, np.zeros(10, np.uint8), 4) == [("3", "p"), ("3", "q")]
 
 
 @pytest.mark.parametrize("nest", [left_to_compilers, around_a_long_one, of_many_iterations])
@@ -80,6 +86,6 @@ def test_loops_that_stay(nest: lw.Nest) -> None:
 def test_bits_of_the_plain_loop(rank: int) -> None:
     image = np.random.default_rng(rank).integers(0, 9, (9, 14)).astype(np.uint8)
     found, expected = image.copy(), image.copy()
-    ranked(image, found, np.zeros(10, np.uint8), rank)
-    ranked.python(image, expected, np.zeros(10, np.uint8), rank)
+    ranked(image, found, around(9), around(14), np.zeros(10, np.uint8), rank)
+    ranked.python(image, expected, around(9), around(14), np.zeros(10, np.uint8), rank)
     assert found.tobytes() == expected.tobytes()

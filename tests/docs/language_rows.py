@@ -762,7 +762,7 @@ def powers(u):
 
 @row(
     FUNCTIONS,
-    "float32 and integers from int8 to int64, uint8, bool, as NumPy 2 promotes them",
+    "float32 and integers from int8 to int64, from uint8 to uint32, bool, as NumPy 2 promotes them",
     "single[i, j] * cells[i, j]",
 )
 def mixed(single, cells):

@@ -47,7 +47,9 @@ ARRAYS = {
     "int16": np.array([-(2**15), -7, -1, 0, 1, 5, 300, 2**15 - 1], "int16"),
     "int32": np.array([-(2**31), -7, -1, 0, 1, 5, 300, 2**31 - 1], "int32"),
     "int64": np.array([-(2**40), -7, -1, 0, 1, 5, 300, 2**40], "int64"),
-    "uint8": np.array([0, 1, 2, 7, 100, 128, 254, 255], "uint8"), "bool": np.array([False, True]),
+    "uint8": np.array([0, 1, 2, 7, 100, 128, 254, 255], "uint8"),
+    "uint16": np.array([0, 1, 2, 7, 100, 2**15, 2**16 - 1], "uint16"),
+    "uint32": np.array([0, 1, 2, 7, 100, 2**31, 2**32 - 1], "uint32"), "bool": np.array([False, True]),
 }  # fmt: skip
 
 
@@ -169,7 +171,7 @@ def test_both_arms_of_where_are_evaluated(tmp_path: Path) -> None:
         load(path).nest(np.zeros(4))
 
 
-SHIFTED = ("int8", "int16", "int32", "int64", "uint8", "bool")
+SHIFTED = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "bool")
 
 
 @pytest.mark.parametrize("a", one_of(3, SHIFTED))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from comparing import check_arrays
 from hypothesis import strategies as st
+from random_nests import ArraySpec, Case
 from random_phases import Program, bind, load_phases, plain_run, programs
 from randomness import first_seed, wanted
 from searching import search
@@ -74,6 +75,48 @@ def test_messages_between_phases_are_enough_and_in_time() -> None:
 @pytest.mark.timeout(7200)
 def test_messages_between_phases_are_enough_and_in_time_at_length() -> None:
     search(check, wanted(5000), first_seed())
+
+
+RING = Program(
+    (
+        Case(
+            """@lw.nest
+def phase0(u, first, last):
+    for t in range(first, last):
+        for i in range(5, 27):
+            if i % 2 == t % 2:
+                u[i] = u[(i - 4) % 22 + 5] - 2 * u[(i - 6) % 22 + 5]
+""",
+            (ArraySpec("u", "float64", (32,), "tame", 0),),
+            (("first", 0), ("last", 1)),
+            (22,),
+            0,
+        ),
+        Case(
+            """@lw.nest
+def phase1(u, v, first, last):
+    for t in range(first, last):
+        for i in range(5, 27):
+            v[i] = v[i] + u[(i - 4) % 22 + 5] - 3 * u[(i - 6) % 22 + 5]
+""",
+            (ArraySpec("u", "float64", (32,), "tame", 0), ArraySpec("v", "float64", (32,), "tame", 1)),
+            (("first", 0), ("last", 1)),
+            (22,),
+            0,
+        ),
+    ),
+    (ArraySpec("u", "float64", (32,), "tame", 0), ArraySpec("v", "float64", (32,), "tame", 1)),
+    3,
+)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_ranks_on_a_ring_do_not_all_wait_until_the_next_one_has_read(engine: str, ranks: int) -> None:
+    """Every rank replaces elements in its first step that the next one reads in its second."""
+    nests = load_phases(RING)
+    phased, places = bind(RING, nests) or pytest.fail("there are iterations")
+    check_run(RING, nests, make_phased_plan(phased, ranks, engine, None, 5), places, lambda count: count - 1)
 
 
 @pytest.mark.mpi

@@ -30,8 +30,9 @@ from lapwing.errors import BuildError
 
 FLOATS = ("float32", "float64")
 SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32")
 COMPLEX = ("complex64", "complex128")
-DTYPES = (*FLOATS, *COMPLEX, *SIGNED, "uint8", "bool")
+DTYPES = (*FLOATS, *COMPLEX, *SIGNED, *UNSIGNED, "bool")
 STATEMENTS = 48  # in one nest
 
 
@@ -50,8 +51,8 @@ def values_of(dtype: str) -> np.ndarray:
         ]  # fmt: skip
         return np.array([complex(*p) for p in parts], dtype)
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
-    if dtype == "uint8":
-        return np.array([0, 1, 2, 3, 7, 100, 127, 128, 254, 255], dtype)
+    if dtype in UNSIGNED:
+        return np.array([0, 1, 2, 3, 7, 100, high // 2, high // 2 + 1, high - 1, high], dtype)
     return np.array([low, low + 1, -7, -1, 0, 1, 3, 100, high - 1, high], dtype)
 
 
@@ -65,14 +66,15 @@ def arrays() -> dict[str, np.ndarray]:
 SCALARS: dict[str, object] = {
     "pi_int": 3, "pi_negative": -2, "pi_float": 2.5, "pi_bool": True, "pi_nan": math.nan,
     "np_float32": np.float32(0.1), "np_float64": np.float64(-1.5), "np_int8": np.int8(-5), "np_int16": np.int16(300),
-    "np_int32": np.int32(70000), "np_int64": np.int64(-(2**40)), "np_uint8": np.uint8(200), "np_bool": np.bool_(True),
+    "np_int32": np.int32(70000), "np_int64": np.int64(-(2**40)), "np_uint8": np.uint8(200),
+    "np_uint16": np.uint16(60000), "np_uint32": np.uint32(2**32 - 3), "np_bool": np.bool_(True),
     "pi_complex": 0.3 - 1.7j, "np_complex64": np.complex64(0.1 + 0.7j), "np_complex128": np.complex128(-1.5 - 1e-200j),
 }  # fmt: skip
 LEFT = (*(f"a_{d}[i]" for d in DTYPES), *SCALARS, "2", "-1.25", "0.0", "True", "i", "0.5j")
 RIGHT = (*(f"b_{d}[i]" for d in DTYPES), *SCALARS, "3", "0.5", "1", "False", "i", "(1.1 - 0.3j)", "1j")
 MIXED = (
-    *(f"max(0, b_{d}[i])" for d in (*FLOATS, *SIGNED, "uint8")),
-    *(f"(b_{d}[i] if a_bool[i] else 1)" for d in (*FLOATS, *SIGNED, "uint8")),
+    *(f"max(0, b_{d}[i])" for d in (*FLOATS, *SIGNED, *UNSIGNED)),
+    *(f"(b_{d}[i] if a_bool[i] else 1)" for d in (*FLOATS, *SIGNED, *UNSIGNED)),
     *(f"min(b_{d}[i], 0.5)" for d in FLOATS),
     "(b_float32[i] if a_bool[i] else b_int8[i])", "(b_int8[i] if a_bool[i] else b_int64[i])",
     "min(a_bool[i], b_uint8[i])", "max(a_bool[i], 1)", "(b_complex64[i] if a_bool[i] else 1)",
@@ -135,7 +137,7 @@ CHECKED_NUMPY = SimpleNamespace(
         sqrt abs bool_ float32 float64 complex64 complex128 real imag conj square isfinite where exp log sin sign rint power tanh
         isnan logical_not
     """.split()},
-    **{d: fitting(d) for d in (*SIGNED, "uint8")},
+    **{d: fitting(d) for d in (*SIGNED, *UNSIGNED)},
 )  # fmt: skip
 CHECKED_MATH = SimpleNamespace(
     **{n: getattr(math, n) for n in ("sqrt", "exp", "atan", "fabs", "copysign")},
@@ -157,7 +159,7 @@ def evaluated(text: str, data: dict[str, np.ndarray], into: str | None = None) -
                 return None
             stored = np.zeros(100, dtype)
             for i, result in enumerate(results):
-                stored[i] = fitting(dtype)(result) if dtype == "uint8" else result
+                stored[i] = fitting(dtype)(result) if dtype in UNSIGNED else result
     except (TypeError, ArithmeticError, ValueError, AttributeError, RuntimeWarning, np.exceptions.ComplexWarning):
         return None
     return Expected(text, stored)

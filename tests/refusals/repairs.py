@@ -355,7 +355,7 @@ REPAIRS: dict[str, Repair] = {
     "condition of 70 bits": Repair(arguments=lambda: (*table(), 1)),
     # -- calls of functions
     "call np.round": body("u[i, j] = np.rint(u[i, j])"),
-    "call np.uint16": body("u[i, j] = np.int32(i)"),
+    "call np.uint64": body("u[i, j] = np.int64(i)"),
     "call np.float16": body("u[i, j] = np.float32(u[i, j])"),
     "call math.hypot": body("u[i, j] = np.hypot(u[i, j], 1.0)"),
     "call sum": body("u[i, j] = u[i, j] + u[i, j - 1] + u[i, j + 1]"),
@@ -404,8 +404,6 @@ REPAIRS: dict[str, Repair] = {
     "dtype float16": call(grid_of(dtype="float16").astype("float32")),
     "dtype longdouble": call(grid_of(dtype="longdouble").astype("float64")),
     "dtype object": call(grid_of().astype(object).astype("float64")),
-    "dtype uint16": call(grid_of(dtype="uint16").astype("int32")),
-    "dtype uint32": call(grid_of(dtype="uint32").astype("int64")),
     "dtype uint64": call(grid_of(dtype="uint64").astype("int64")),
     "dtype datetime64": call(grid_of(dtype=int).astype("datetime64[s]").view("int64")),
     "dtype U1": call(grid_of(dtype=int).astype("U1").view("int32")),

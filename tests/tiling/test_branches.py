@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,39 @@ def divided(x, ends, out):
         out[i, 0] = level
 
 
+@lw.nest
+def toppled(x, ends, out):
+    """What the next iteration looks at is stored to, or left as it is."""
+    for i in range(out.shape[0]):
+        for k in range(1, x.shape[1] - 1):
+            if x[i, k] > 0.5:
+                x[i, k] -= 0.5
+                x[i, k + 1] += 0.25
+
+
+@lw.nest
+def stored_anyway(x, ends, out):
+    """What the next iteration looks at is stored to in both arms."""
+    for i in range(out.shape[0]):
+        for k in range(1, x.shape[1]):
+            if x[i, k] > 0.5:
+                x[i, k] = x[i, k - 1] + 0.5
+            else:
+                x[i, k] = x[i, k - 1]
+
+
+@lw.nest
+def left_to_this_iteration(x, ends, out):
+    """What is stored to, or left as it is, is looked at in the same iteration alone, or in an earlier one."""
+    for i in range(out.shape[0]):
+        level = 0.0
+        for k in range(x.shape[1] - 1):
+            level = 0.5 * level + x[i, k + 1]
+            if x[i, k] > 0.5:
+                x[i, k] = level
+        out[i, 0] = level
+
+
 def arguments(nest: lw.Nest, seed: int = 3) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
     x = rng.integers(0, 5, (7, 40)) / 4
@@ -98,27 +132,32 @@ def arguments(nest: lw.Nest, seed: int = 3) -> dict[str, Any]:
     return {"x": x, "ends": np.array([33]), "out": np.zeros((7, 6))}
 
 
+IN_ORDER = (toppled, stored_anyway, left_to_this_iteration)  # as regions
+
+
 def inner_loop(nest: lw.Nest) -> str:
     """The loop over k in the C of the first form."""
-    bound = nest.bind(arguments(nest))
+    region = lw.Nest(nest.python)
+    region.source = replace(region.source, sequential=nest in IN_ORDER)
+    bound = region.bind(arguments(nest))
     source = tile_source(bound, (), legal_forms(bound, bound.analysis.dependences)[0])
     begin = source.index("for (int64_t k")
     return source[begin : source.index("\n}", begin)]
 
 
-@pytest.mark.parametrize("nest", [steepest, limited])
+@pytest.mark.parametrize("nest", [steepest, limited, stored_anyway, left_to_this_iteration])
 def test_conditions_on_data_and_searches_among_few_are_values(nest: lw.Nest) -> None:
     text = inner_loop(nest)
     assert "if (" not in text
     assert "lw_select_f64" in text
 
 
-@pytest.mark.parametrize("nest", [longest, kept_in_elements, searched_inside, divided])
+@pytest.mark.parametrize("nest", [longest, kept_in_elements, searched_inside, divided, toppled])
 def test_searches_among_many_and_what_takes_long_are_branches(nest: lw.Nest) -> None:
     assert "if (" in inner_loop(nest)
 
 
-@pytest.mark.parametrize("nest", [steepest, longest, kept_in_elements, limited, searched_inside, divided])
+@pytest.mark.parametrize("nest", [steepest, longest, kept_in_elements, limited, searched_inside, divided, *IN_ORDER])
 def test_results_are_those_of_the_plain_loop(nest: lw.Nest) -> None:
     for seed in range(3):
         given, expected = arguments(nest, seed), arguments(nest, seed)

@@ -29,6 +29,7 @@ from lapwing.planner.inner import InnerChoice, choice_by_measurement, choice_by_
 from lapwing.planner.rates import Shape
 from lapwing.runtime import alone
 from lapwing.runtime.arrays.storage import copied_as_it_lies
+from lapwing.tiling import transposed
 from lapwing.tiling.inner import is_legal, legal_forms
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 
@@ -50,6 +51,15 @@ def aligned(h, a, b):
             h[i, j] = max(0, h[i - 1, j - 1] + s, h[i - 1, j] - 1, h[i, j - 1] - 1)
             best = max(best, h[i, j])
     return best
+
+
+@lw.nest
+def cube(u, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                for k in range(1, u.shape[2] - 1):
+                    u[i, j, k] = 0.2 * (u[i - 1, j, k] + u[i, j - 1, k] + u[i, j, k - 1] + u[i + 1, j, k] + u[i, j, k])
 
 
 @lw.nest
@@ -538,3 +548,17 @@ def test_polls_come_between_blocks_of_lanes() -> None:
     for form in legal_forms(*in_tiles(gauss_seidel, {"u": u, "sweeps": 9}))[-2:]:
         runner = alone.PreparedRun(bound, in_form(plan, bound, form), [u], None)._runner
         assert runner.program.c.phase[0].slice_grain == form.lanes
+
+
+@pytest.mark.parametrize("vector", [16, 32, 64])
+@pytest.mark.parametrize(("width", "sweeps", "many"), [(162, 8, True), (162, 2, False), (40, 8, False)])
+def test_more_sweeps_than_near_caches_hold_are_tried(
+    width: int, sweeps: int, many: bool, vector: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transposed, "vector_bytes", lambda: vector)
+    bound = cube.bind({"u": np.zeros((80, 162, width)), "sweeps": sweeps})
+    forms = [form for form in legal_forms(bound, cube.dependences) if form.coalesced]
+    found = {(form.lanes, form.sweeps) for form in forms}
+    assert (forms[0].lanes, forms[0].sweeps < 8) == (64, width == 162)
+    assert ({(64, 8), (32, 8)} <= found and forms[0].sweeps < 8) == many
+    assert len({form.describe("ijk") for form in forms}) == len(forms)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import functools
-from collections.abc import Callable, Mapping, Sequence, Set
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lapwing.api.calls.known_arrays import KnownArrays
 from lapwing.api.calls.planned import PlannedNest
-from lapwing.errors import RefusedError
+from lapwing.errors import RanksDiffer, RefusedError
 from lapwing.html import table
 from lapwing.loopnest.pieces import places_around
 from lapwing.loopnest.setup import needs_driver
@@ -22,12 +24,15 @@ if TYPE_CHECKING:
     from lapwing.api.calls.dispatch import Dispatcher
     from lapwing.api.program import ProgramOfNests
     from lapwing.loopnest.analysis import NestAnalysis
+    from lapwing.loopnest.binding.bound_nest import BoundNest
     from lapwing.loopnest.outside import Meanings
     from lapwing.loopnest.program.regions import Region
+    from lapwing.planner.plan import Plan
     from lapwing.runtime.tuning import Tuning
     from lapwing.schedule.pipeline import Engine
 
-MOST_BINDINGS = 4  # of a sequential region to the integers of its calls, before it is made for any
+# Of a sweep that is long enough to be a step of the pipeline, which takes as long as hundreds of points; and of sweeps.
+_LONG_SWEEP, _FEW_SWEEPS = 4096, 8
 _MOST_EVENTS = 20_000  # that a rank keeps of a run whose outcome is asked for: about 2 MB
 
 
@@ -49,6 +54,7 @@ class Nest(PlannedNest):
         self._program: tuple[ProgramOfNests, Meanings] | None = None
         self._problem: Callable[..., dict[str, Any]] | None = None
         self._origin: Nest = self
+        self._partly_generic: dict[int, Nest] = {}  # by what ``called_integers`` are found by
         self._of_lists: dict[Any, Nest] = {}  # by what the elements of lists are that regions are called with
         self._told = False
         self._known: KnownArrays | None = None  # of a region that Python may run where that takes less time
@@ -99,8 +105,9 @@ class Nest(PlannedNest):
         self.__dict__.pop("_as_written", None)
         self.__dict__.pop("_with_fewer_loops", None)
         self.__dict__.pop("_sequential_region", None)
+        self.__dict__.pop("_region_of_free_iterations", None)
         self.__dict__.pop("_generic_region", None)
-        self.__dict__.pop("_partly_generic_region", None)
+        self._partly_generic.clear()
 
     @property
     def program(self) -> ProgramOfNests | None:
@@ -250,6 +257,8 @@ class Nest(PlannedNest):
 
         Raises the error itself where that is not so.
         """
+        if isinstance(refused, RanksDiffer):
+            raise refused
         if (written := self._origin._as_written) is not None and not written.refusals:
             if written.program is None:
                 written = written.like(self)
@@ -285,6 +294,8 @@ class Nest(PlannedNest):
 
     def is_left_to_python(self, refused: RefusedError) -> bool:
         """Whether Python runs the loops where they are refused for this."""
+        if isinstance(refused, RanksDiffer):
+            return False
         written = self._as_written
         if written is not None:  # which may do without Python
             return self.source.outlined is not None and bool(written.refusals)
@@ -304,23 +315,33 @@ class Nest(PlannedNest):
                 say(f"  {refusal}")
         return self.python
 
-    @property
-    def _is_for_any_integers(self) -> bool:
-        """Whether it is a sequential region that has been called with so many others that one for any of them is called."""
+    @functools.cached_property
+    def _may_be_for_any_integers(self) -> bool:
+        """Whether it is a sequential region that is made for the integers of its calls."""
         source = self.source
-        return (
-            source.sequential and not source.generic and source.outlined is not None
-            and (len(self._origin._bound) > MOST_BINDINGS or bool(self.looking_up))
-        )  # fmt: skip
+        return source.sequential and not source.generic and source.outlined is not None
 
-    def _for_other_integers(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Nest:
-        """A sequential region as one that is made for any of the integers that have changed so far, or else for any at all."""
-        region = self._origin._partly_generic_region
-        if region is None:
-            integers = {name for name, value in self.arguments(*args, **kwargs).items() if type(value) is int}
-            region = self._for_any_but(integers - self.looking_up)
-            self._origin._partly_generic_region = region
-        if len(region._bound) > MOST_BINDINGS:
+    def _for_other_integers(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Nest | None:
+        """Where it has been called with so many others: a region that is made for any of the integers that have changed so far,
+        or else for any at all."""
+        called = self.called_integers
+        if not self.looking_up and not called.are_many_somewhere:
+            return None
+        from lapwing.api.calls.run import own_ranks
+
+        comm = own_ranks(self, (*args, *kwargs.values()))
+        if not self.looking_up and not called.are_many(comm):
+            return None
+        known = self._origin._partly_generic
+        if (region := known.get(id(comm))) is None:
+            calls = called.on(comm)
+            if not calls:  # whatever these calls are, some of their integers will change
+                integers = {name for name, value in self.arguments(*args, **kwargs).items() if type(value) is int}
+            else:
+                integers = {name for name, _ in frozenset.intersection(*calls)}
+            kept = (integers - self.looking_up) & {*self.loops.parameters}
+            known[id(comm)] = region = Nest(self.python, replace(self.source, generic=True, kept=frozenset(kept)))
+        if region.called_integers.are_many(comm):
             return self.for_any_integers()
         return region.like(self)
 
@@ -332,19 +353,6 @@ class Nest(PlannedNest):
     def _generic_region(self) -> Nest:
         """A sequential region that is called with ever other integers, as one that is made for any."""
         return Nest(self.python, replace(self.source, generic=True))
-
-    @functools.cached_property
-    def _partly_generic_region(self) -> Nest | None:
-        """The same for integers that differ between the calls so far: more is known where the others keep their values. None
-        before there have been calls."""
-        if not (calls := tuple(self._bound)):
-            return None
-        values = functools.reduce(set.intersection, map(set, calls))
-        return self._for_any_but({name for name, kind, *_ in values if kind is int})
-
-    def _for_any_but(self, integers: Set[str]) -> Nest:
-        kept = integers & {*self.loops.parameters}
-        return Nest(self.python, replace(self.source, generic=True, kept=frozenset(kept)))
 
     @functools.cached_property
     def _as_written(self) -> Nest | None:
@@ -363,6 +371,26 @@ class Nest(PlannedNest):
         if len(loops) == 1 or (all(loop.is_plain for loop in loops) and not places_around(self.loops, ())):
             return None
         return Nest(self.python, replace(self.source, most_loops=len(loops) - 1))
+
+    def in_its_order(self, bound: BoundNest, plan: Plan) -> Nest | None:
+        nest, form, box = bound.nest, plan.inner.form, bound.domain.box
+        if nest.is_sequential or nest.accumulators or form.lanes > 1 or not form.independent:
+            return None
+        points = math.prod(high - low for low, high in box[nest.sweep_depth :])
+        if points >= _LONG_SWEEP or math.prod(high - low for low, high in box[: nest.sweep_depth]) < _FEW_SWEEPS:
+            return None
+        region = self._origin._region_of_free_iterations
+        return None if region.refusals or region.program is not None else region.like(self)
+
+    @functools.cached_property
+    def _region_of_free_iterations(self) -> Nest:
+        """The same as a region, of which no dependence joins iterations of the innermost loop."""
+        line = self.loops.loops[-1].line
+        loops = [loop for loop in ast.walk(self.source.tree) if isinstance(loop, ast.For) and loop.lineno == line]
+        places = frozenset((loop.lineno, loop.col_offset) for loop in loops)
+        return Nest(
+            self.python, replace(self.source, sequential=True, independent=places if len(loops) == 1 else frozenset())
+        )
 
     @functools.cached_property
     def _sequential_region(self) -> Nest:
@@ -466,8 +494,8 @@ class Nest(PlannedNest):
                 return program(self, args, kwargs)
             parsed = origin._parsed
             assert parsed is not None
-        for_any = self._is_for_any_integers
-        if not for_any and (as_arrays := self.with_arrays(args, kwargs)) is not None:
+        for_any = self._for_other_integers(args, kwargs) if self._may_be_for_any_integers else None
+        if for_any is None and (as_arrays := self.with_arrays(args, kwargs)) is not None:
             found, arguments = as_arrays
             try:
                 return found(**arguments)
@@ -476,8 +504,8 @@ class Nest(PlannedNest):
                     return self.interpreted(refused)(*args, **kwargs)
                 raise
         try:
-            if for_any:
-                return self._for_other_integers(args, kwargs)(*args, **kwargs)
+            if for_any is not None:
+                return for_any(*args, **kwargs)
             return parsed[0].nest.returned(origin._dispatcher(self, args, kwargs))
         except RefusedError as refused:
             if self._origin.is_left_to_python(refused):

@@ -21,10 +21,11 @@ from lapwing.api.sweeps import SweepsCall
 from lapwing.errors import RefusedError, RunError
 from lapwing.loopnest.binding.bound_nest import global_values
 from lapwing.loopnest.program.program import Program
-from lapwing.loopnest.source import call_by_name
+from lapwing.loopnest.source import call_by_name, signature_of, takes_all_by_position
 from lapwing.notices import followed, say
 from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.memory_pool import pooled
+from lapwing.runtime.mpi import communicator
 from lapwing.runtime.mpi.threads import one_call
 from lapwing.scratch_arrays import wanted
 from lapwing.store.array import StoredArray
@@ -34,6 +35,11 @@ MOST_REFUSED = 256  # kinds of arguments that are remembered
 
 def _call(region: Any, arguments: Mapping[str, Any]) -> Any:
     return region(*arguments.values())  # in the order of its parameters
+
+
+def _kinds(number: int, values: Sequence[Any]) -> tuple[Any, ...]:
+    """What a loop is refused for. number: which one."""
+    return (number, *((type(v), getattr(v, "dtype", None), getattr(v, "shape", None)) for v in values))
 
 
 def _by_name(region: Any, make: MakeCall) -> Callable[..., Any]:
@@ -77,11 +83,33 @@ class ProgramOfNests:
     wholes: tuple[Any, ...] = ()
     fusions: tuple[SweepsCall, ...] = ()
     _told: bool = False
+    # Of the last call in this process: choices, how many arguments it takes by position, and the driver.
+    _alone: tuple[tuple[Any, ...], int, Callable[..., Any]] | None = None
     _refused: set[Any] = field(default_factory=set)  # kinds of arguments of wholes
 
     def __call__(self, nest: PlannedNest, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run it; see Nest.__call__. Raises what the driver raises."""
-        return self.call(nest, nest.arguments(*args, **kwargs))
+        in_order = args
+        if kwargs and not args and tuple(kwargs) == tuple(signature_of(nest.python).parameters):
+            in_order = tuple(kwargs.values())
+        elif kwargs:
+            return self.call(nest, nest.arguments(*args, **kwargs))
+        driver = self._known_driver(nest, in_order)
+        if driver is None:
+            return self.call(nest, nest.arguments(*args, **kwargs))
+        with wanted(), pooled():
+            return driver(*in_order)
+
+    def _known_driver(self, nest: PlannedNest, args: tuple[Any, ...]) -> Callable[..., Any] | None:
+        """The driver of an earlier call where this one is like it: in this process, with the same choices, and of arguments that
+        are all there and lie in memory. Programs of a millisecond feel what it takes to make one."""
+        if self._alone is None:
+            return None
+        choices, count, driver = self._alone
+        if len(args) != count or choices != nest.chosen or not communicator.is_alone(nest.comm):
+            return None
+        types = set(map(type, args))
+        return None if DistributedArray in types or StoredArray in types else driver
 
     def run(
         self, nest: PlannedNest, arguments: Mapping[str, Any], events: int, report: Report | None = None
@@ -114,6 +142,9 @@ class ProgramOfNests:
         follow = partial(followed, label=nest.name)
         wholes = None if watched is not None else [self._whole(k, nest) for k in range(len(self.wholes))]
         driver = self.program.driver(calls, procedures, sweeps, follow, wholes)
+        # Of arrays that are deleted, and of functions that may be no nests any more, something is asked in every call.
+        if watched is None and not (self.program.deleted or procedures) and takes_all_by_position(nest.python):
+            self._alone = nest.chosen, len(given), driver
         with wanted(), pooled():
             returned = call_by_name(driver, given, nest.python)
         wrapped = {id(given[n]): v for n, v in arguments.items() if isinstance(v, DistributedArray)}
@@ -122,21 +153,19 @@ class ProgramOfNests:
     def _whole(self, number: int, nest: PlannedNest) -> Callable[..., Any]:
         """What is called in the place of a loop with its regions: gives the values of its outputs, or None where it has done
         nothing, so that the loop says what is wrong."""
-        if any(choice is not None for choice in (nest.engine, nest.tile, nest.grid)):
+        if nest.is_cut_by_hand:
             return lambda *values: None  # those are choices for regions that are cut into tiles
         whole, outputs = self.wholes[number].like(nest), self.program.wholes[number].outlined.outputs
 
         def done(*values: Any) -> Any:
-            kinds = (number, *((type(v), getattr(v, "dtype", None), getattr(v, "shape", None)) for v in values))
-            if kinds in self._refused:
+            # What is refused once would be again, and finding that out takes longer than its regions.
+            if self._refused and _kinds(number, values) in self._refused:
                 return None
             try:
                 returned = whole(*values)
-            except (
-                RefusedError
-            ):  # what is refused once would be again, and finding that out takes longer than its regions
+            except RefusedError:
                 if len(self._refused) < MOST_REFUSED:
-                    self._refused.add(kinds)
+                    self._refused.add(_kinds(number, values))
                 return None
             except RunError:
                 return None

@@ -17,7 +17,7 @@ from lapwing.api.calls.planned import PlannedNest
 from lapwing.api.calls.run import agreed_choices, ways_out_of
 from lapwing.api.program_on_disk import ProgramOnDisk
 from lapwing.api.program_run import WatchedCalls
-from lapwing.errors import RefusedError
+from lapwing.errors import DifferentCalls, RefusedError
 from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.source import call_by_name
@@ -26,7 +26,7 @@ from lapwing.notices import followed
 from lapwing.runtime.arrays.coherent import Coherence
 from lapwing.runtime.arrays.distributed import DistributedArray
 from lapwing.runtime.arrays.elements import plain_bits
-from lapwing.runtime.arrays.meeting import Call, DifferentCalls, agree_on, check_same_elements, described, is_plain
+from lapwing.runtime.arrays.meeting import Call, agree_on, check_same_elements, described, is_plain
 from lapwing.runtime.arrays.transfer import replicate
 from lapwing.runtime.mpi import communicator
 from lapwing.scratch_arrays import is_scratch, wanted

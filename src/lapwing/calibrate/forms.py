@@ -143,7 +143,7 @@ class FormProber:
 
 def _name(form: InnerForm) -> tuple[Any, ...]:
     """What a form is known by where it is remembered."""
-    return form.order, form.lanes, form.coalesced, form.in_place, form.scanned, form.skewed
+    return form.order, form.lanes, form.sweeps, form.coalesced, form.in_place, form.scanned, form.skewed
 
 
 def _alike(one: Shape, other: Shape) -> bool:

@@ -18,7 +18,9 @@ enum {
     LW_FOLLOWED_ROWS = 4,
     LW_FOLLOWED_STEPS = 64, /* of a row */
     LW_TABLE_SIDE = 256,    /* of tables that are worth going through before the loops */
-    LW_NARROW = INT16_MAX - 1
+    /* The largest values: */
+    LW_NARROW = INT16_MAX - 1,
+    LW_NARROW_SCANNED = (1 << 13) - 1 /* in scans of them (scans.h) */
 };
 #define LW_UNBOUNDED (INT64_C(1) << 32)
 
@@ -107,18 +109,18 @@ LW_INLINE lw_reach lw_reach_of(const lw_tile *tile, lw_ranges_of_point *point, c
     }
 }
 
-/* For how many rows at a time, whole blocks of them, narrow integers do where they begin with values of up to half of
- * what these hold; none where they never do. */
-LW_INLINE int64_t lw_narrow_rows(lw_reach reach, int64_t block) {
-    const int64_t room = LW_NARROW / 2 - reach.first;
+/* For how many rows at a time, whole blocks of them, narrow integers of up to `most` do where they begin with values of
+ * up to half of that; none where they never do. */
+LW_INLINE int64_t lw_narrow_rows(lw_reach reach, int64_t block, int64_t most) {
+    const int64_t room = most / 2 - reach.first;
     if (room < 0) return 0;
     if (reach.each == 0) return INT32_MAX / block * block;
     return room / reach.each / block * block;
 }
 
 /* How large values may be that so many rows begin with. */
-LW_INLINE int64_t lw_largest_before(lw_reach reach, int64_t rows) {
-    return LW_NARROW - reach.first - reach.each * rows;
+LW_INLINE int64_t lw_largest_before(lw_reach reach, int64_t rows, int64_t most) {
+    return most - reach.first - reach.each * rows;
 }
 
 LW_INLINE bool lw_is_narrow(int64_t value) { return value == (int16_t)value; }

@@ -13,7 +13,8 @@
  * are one with max(c, b + a) and max(u[k], t[k - 1] + b).
  *
  * Integers wrap, and then a maximum of sums is no sum of a maximum. So it is looked at whether everything is too small
- * for that; elsewhere the recurrence is computed one by one. */
+ * for that; elsewhere the recurrence is computed one by one. Of integers of 16 bits ranges (ranges.h) have proved it
+ * before. */
 #ifndef LAPWING_SCANS_H
 #define LAPWING_SCANS_H
 
@@ -44,6 +45,10 @@ LW_INLINE void lw_fetch_ahead(const void *first, size_t bytes) {
     LW_SHUFFLE(__typeof__(a), a, b, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27)
 #define LW_LATER_16_8(a, b)                                                                                            \
     LW_SHUFFLE(__typeof__(a), a, b, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23)
+#define LW_LATER_32_2(a, b) ((__typeof__(a))LW_LATER_16_1((lw_words)(a), (lw_words)(b)))
+#define LW_LATER_32_4(a, b) ((__typeof__(a))LW_LATER_16_2((lw_words)(a), (lw_words)(b)))
+#define LW_LATER_32_8(a, b) ((__typeof__(a))LW_LATER_16_4((lw_words)(a), (lw_words)(b)))
+#define LW_LATER_32_16(a, b) ((__typeof__(a))LW_LATER_16_8((lw_words)(a), (lw_words)(b)))
 #define LW_LAST_2(a) LW_SHUFFLE(__typeof__(a), a, a, 1, 1)
 #define LW_LAST_4(a) LW_SHUFFLE(__typeof__(a), a, a, 3, 3, 3, 3)
 #define LW_LAST_8(a) LW_SHUFFLE(__typeof__(a), a, a, 7, 7, 7, 7, 7, 7, 7, 7)
@@ -63,6 +68,12 @@ LW_INLINE void lw_fetch_ahead(const void *first, size_t bytes) {
     x = OPERATION(x, LW_LATER_16_2(none, x));                                                                          \
     x = OPERATION(x, LW_LATER_16_4(none, x));                                                                          \
     x = OPERATION(x, LW_LATER_16_8(none, x));
+#define LW_SCANNED_32(x, none, OPERATION)                                                                              \
+    x = OPERATION(x, LW_LATER_32_1(none, x));                                                                          \
+    x = OPERATION(x, LW_LATER_32_2(none, x));                                                                          \
+    x = OPERATION(x, LW_LATER_32_4(none, x));                                                                          \
+    x = OPERATION(x, LW_LATER_32_8(none, x));                                                                          \
+    x = OPERATION(x, LW_LATER_32_16(none, x));
 #define LW_PLUS(a, b) ((a) + (b))
 
 /* The larger and the smaller elements of two vectors: of comparisons and masks gcc makes two instructions. */
@@ -70,12 +81,28 @@ LW_INLINE void lw_fetch_ahead(const void *first, size_t bytes) {
 #if !defined(__clang__) && defined(__AVX512F__)
 typedef long long lw_quads __attribute__((vector_size(64)));
 typedef int lw_words __attribute__((vector_size(64)));
+typedef short lw_shorts __attribute__((vector_size(64)));
 #define LW_LARGER_i64(a, b) __builtin_ia32_pmaxsq512_mask((lw_quads)(a), (lw_quads)(b), (lw_quads)(a), 0xff)
 #define LW_SMALLER_i64(a, b) __builtin_ia32_pminsq512_mask((lw_quads)(a), (lw_quads)(b), (lw_quads)(a), 0xff)
 #define LW_LARGER_i32(a, b) __builtin_ia32_pmaxsd512_mask((lw_words)(a), (lw_words)(b), (lw_words)(a), 0xffff)
 #define LW_SMALLER_i32(a, b) __builtin_ia32_pminsd512_mask((lw_words)(a), (lw_words)(b), (lw_words)(a), 0xffff)
+#ifdef __AVX512BW__
+#define LW_LARGER_i16(a, b) __builtin_ia32_pmaxsw512_mask((lw_shorts)(a), (lw_shorts)(b), (lw_shorts)(a), -1)
+#define LW_SMALLER_i16(a, b) __builtin_ia32_pminsw512_mask((lw_shorts)(a), (lw_shorts)(b), (lw_shorts)(a), -1)
+/* One instruction, where two vectors would take three. */
+#define LW_LATER_32_1(a, b)                                                                                            \
+    ((__typeof__(a))__builtin_ia32_permvarhi512_mask(                                                                  \
+        (lw_shorts)(b), (lw_shorts){0,  0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14,                    \
+                                    15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30},                   \
+        (lw_shorts)(a), -2))
+#define LW_LAST_32(a)                                                                                                  \
+    ((__typeof__(a))__builtin_ia32_permvarhi512_mask((lw_shorts)(a), (lw_shorts){0} + 31, (lw_shorts)(a), -1))
+#endif
 #elif !defined(__clang__) && defined(__AVX2__)
 typedef int lw_words __attribute__((vector_size(32)));
+typedef short lw_shorts __attribute__((vector_size(32)));
+#define LW_LARGER_i16(a, b) __builtin_ia32_pmaxsw256((lw_shorts)(a), (lw_shorts)(b))
+#define LW_SMALLER_i16(a, b) __builtin_ia32_pminsw256((lw_shorts)(a), (lw_shorts)(b))
 #define LW_LARGER_i32(a, b) __builtin_ia32_pmaxsd256((lw_words)(a), (lw_words)(b))
 #define LW_SMALLER_i32(a, b) __builtin_ia32_pminsd256((lw_words)(a), (lw_words)(b))
 #endif
@@ -88,16 +115,21 @@ typedef int lw_words __attribute__((vector_size(32)));
 #define LW_SMALLER_i32(a, b) LW_CHOSEN(a, b, (a) < (b))
 #endif
 
+#ifndef LW_LARGER_i16
+#define LW_LARGER_i16(a, b) LW_CHOSEN(a, b, (a) > (b))
+#define LW_SMALLER_i16(a, b) LW_CHOSEN(a, b, (a) < (b))
+#endif
+
 /* Vectors of so many lanes, of elements of a type (wide) that may have more bits than what is computed (type). Terms
- * are at most LW_TERM, what is added to them LW_ADDED, in a strip in all less than half of LW_TERM, and resets add
- * LW_RESET: whatever is computed of them is smaller than the largest integer. */
-#define LW_SCAN_VECTORS(suffix, type, wide, bits, lanes, larger)                                                       \
+ * are at most LW_TERM, what is added to them LW_ADDED, and resets add LW_RESET, powers of two: whatever is computed of
+ * them, with what is added in a vector, is smaller than the largest integer. */
+#define LW_SCAN_VECTORS(suffix, type, wide, term, added, reset, lanes, larger)                                         \
     typedef type lw_scan_##suffix __attribute__((vector_size(lanes * sizeof(type))));                                  \
     typedef wide lw_scan_wide_##suffix __attribute__((vector_size(lanes * sizeof(type))));                             \
     typedef wide lw_scan_anywhere_##suffix                                                                             \
         __attribute__((vector_size(lanes * sizeof(type)), aligned(sizeof(wide)), may_alias));                          \
-    static const wide LW_TERM_##suffix = (wide)1 << (bits - 8), LW_ADDED_##suffix = (wide)1 << (bits - 19),            \
-                      LW_RESET_##suffix = (wide)1 << (bits - 6);                                                       \
+    static const wide LW_TERM_##suffix = (wide)1 << (term), LW_ADDED_##suffix = (wide)1 << (added),                    \
+                      LW_RESET_##suffix = (wide)1 << (reset);                                                          \
     LW_INLINE bool lw_is_added_##suffix(wide x) { return x >= -LW_ADDED_##suffix && x <= LW_ADDED_##suffix; }          \
     LW_INLINE bool lw_is_term_##suffix(wide x) { return x >= -LW_TERM_##suffix && x <= LW_TERM_##suffix; }             \
     LW_INLINE lw_scan_##suffix lw_scan_max_of_##suffix(lw_scan_##suffix a, lw_scan_##suffix b) {                       \
@@ -125,6 +157,15 @@ typedef int lw_words __attribute__((vector_size(32)));
     }                                                                                                                  \
     LW_INLINE void lw_scan_give_##suffix(type *to, lw_scan_##suffix x) { lw_scan_store_##suffix(to, x); }
 
+/* The same where ranges have proved how large they are. */
+#define LW_PROVED_SIZE(suffix, type)                                                                                   \
+    LW_INLINE lw_scan_##suffix lw_scan_take_##suffix(const type *from, lw_scan_##suffix *large, type most) {           \
+        (void)large;                                                                                                   \
+        (void)most;                                                                                                    \
+        return lw_scan_load_##suffix(from);                                                                            \
+    }                                                                                                                  \
+    LW_INLINE void lw_scan_give_##suffix(type *to, lw_scan_##suffix x) { lw_scan_store_##suffix(to, x); }
+
 /* before: of the element before the first; cs, as, resets: of each iteration, or null; later: t of the iteration
  * before, or y before the first; own: u, or null; result: the element before the first iteration's, and then count - 1
  * more. sign: of what changes nothing, and of what a reset adds, reversed. */
@@ -140,8 +181,11 @@ typedef int lw_words __attribute__((vector_size(32)));
         none -= sign * (((type)1 << (8 * sizeof(type) - 2)) + (((type)1 << (8 * sizeof(type) - 2)) - 1));              \
         last += (type)before;                                                                                          \
         for (int k = 0; k < lanes; ++k) added[k] = (type)(k + 1) * (type)(c + a);                                      \
-        int64_t k = 0;                                                                                                 \
-        for (; k <= count - lanes; k += lanes) {                                                                       \
+        for (int64_t k = 0; k < count; k += lanes) {                                                                   \
+            if (k > count - lanes) { /* the last vector has elements of the one before it as well */                   \
+                k = count - lanes;                                                                                     \
+                last = zero + (type)result[k - 1];                                                                     \
+            }                                                                                                          \
             lw_scan_##suffix x = lw_scan_take_##suffix(t + k, &large, LW_TERM_##suffix) + (type)a;                     \
             if (later != NULL) lw_scan_take_##suffix(later + k, &large, LW_TERM_##suffix);                             \
             if (varies) {                                                                                              \
@@ -166,14 +210,14 @@ typedef int lw_words __attribute__((vector_size(32)));
         }                                                                                                              \
         const bool fits =                                                                                              \
             !lw_scan_any_##suffix(large, LW_TERM_##suffix) && !lw_scan_any_##suffix(all_added, LW_ADDED_##suffix);     \
-        return fits ? k : 0;                                                                                           \
+        return fits ? count : 0;                                                                                       \
     }
 
 /* Strips of them, one by one where something might wrap. vectors: the suffix of those that are tried. */
 #define LW_STRIP_SCAN(name, suffix, type, vectors)                                                                     \
-    LW_INLINE void lw_strip_scan_##name##_##suffix(const type *before, const type *t, type c, const type *cs, type a,  \
+    LW_INLINE void lw_strip_scan_##name##_##suffix(type before, const type *t, type c, const type *cs, type a,         \
                                                    const type *as, const type *resets, type *result, int64_t count) {  \
-        type x = result[0] = *before;                                                                                  \
+        type x = result[0] = before;                                                                                   \
         const int64_t done =                                                                                           \
             lw_scan_vectors_##name##_##vectors(x, t, c, cs, a, as, resets, NULL, result + 1, count - 1);               \
         if (done > 0) x = result[done];                                                                                \
@@ -183,12 +227,12 @@ typedef int lw_words __attribute__((vector_size(32)));
             result[k + 1] = x = (type)(best + (type)(a + (as != NULL ? as[k] : 0)));                                   \
         }                                                                                                              \
     }                                                                                                                  \
-    LW_INLINE void lw_strip_scan_pair_##name##_##suffix(const type *before, const type *both, const type *later,       \
-                                                        type c, type b, type a, const type *own, type *result,         \
+    LW_INLINE void lw_strip_scan_pair_##name##_##suffix(type before, const type *both, const type *later, type c,      \
+                                                        type b, type a, const type *own, type *result,                 \
                                                         int64_t count) {                                               \
         const bool fits = lw_is_added_##suffix(a) && lw_is_added_##suffix(b) && lw_is_added_##suffix(c);               \
         const type through = lw_##name##_##suffix(c, (type)(b + a));                                                   \
-        type x = result[0] = *before;                                                                                  \
+        type x = result[0] = before;                                                                                   \
         const int64_t done = !fits ? 0                                                                                 \
                                    : lw_scan_vectors_##name##_##vectors((type)(x + c - through), both, through, NULL,  \
                                                                         0, NULL, NULL, later, result + 1, count - 1);  \
@@ -214,41 +258,50 @@ typedef int lw_words __attribute__((vector_size(32)));
         }                                                                                                              \
         return k;                                                                                                      \
     }                                                                                                                  \
-    LW_INLINE void lw_strip_scan_sum_##suffix(const type *before, const type *terms, type *result, int64_t count) {    \
-        type x = result[0] = *before;                                                                                  \
+    LW_INLINE void lw_strip_scan_sum_##suffix(type before, const type *terms, type *result, int64_t count) {           \
+        type x = result[0] = before;                                                                                   \
         int64_t k = lw_sum_vectors_##suffix(x, terms, result + 1, count - 1);                                          \
         for (x = result[k]; k < count - 1; ++k) result[k + 1] = x = (type)(x + terms[k]);                              \
     }
 
 /* What is computed in every iteration, one iteration later. */
 #define LW_STRIP_LATER(suffix, type)                                                                                   \
-    LW_INLINE void lw_strip_later_##suffix(const type *before, const type *x, type *result, int64_t count) {           \
-        result[0] = *before;                                                                                           \
+    LW_INLINE void lw_strip_later_##suffix(type before, const type *x, type *result, int64_t count) {                  \
+        result[0] = before;                                                                                            \
         memcpy(result + 1, x, (size_t)(count - 1) * sizeof(type));                                                     \
     }
 
 #define LW_VECTOR_SCANS(suffix, type, wide, lanes)                                                                     \
     LW_VECTOR_SCAN(max, suffix, type, wide, lanes, 1)                                                                  \
     LW_VECTOR_SCAN(min, suffix, type, wide, lanes, -1)
-#define LW_SCANS(suffix, type, bits, lanes, vectors)                                                                   \
-    LW_SCAN_VECTORS(suffix, type, type, bits, lanes, suffix)                                                           \
-    LW_SAME_SIZE(suffix, type)                                                                                         \
+#define LW_SCANS(suffix, type, term, added, reset, SIZE, lanes, vectors)                                               \
+    LW_SCAN_VECTORS(suffix, type, type, term, added, reset, lanes, suffix)                                             \
+    SIZE(suffix, type)                                                                                                 \
     LW_VECTOR_SCANS(suffix, type, type, lanes)                                                                         \
     LW_STRIP_SCAN(max, suffix, type, vectors)                                                                          \
     LW_STRIP_SCAN(min, suffix, type, vectors)                                                                          \
     LW_STRIP_SUMS(suffix, type, lanes)                                                                                 \
     LW_STRIP_LATER(suffix, type)
+#define LW_SCANS_64(lanes, vectors) LW_SCANS(i64, int64_t, 56, 45, 58, LW_SAME_SIZE, lanes, vectors)
+#define LW_SCANS_32(lanes) LW_SCANS(i32, int32_t, 24, 13, 26, LW_SAME_SIZE, lanes, i32)
+/* Where the same is added in all iterations. */
+#define LW_SCANS_16(lanes) LW_SCANS(i16, int16_t, 13, 8, 0, LW_PROVED_SIZE, lanes, i16)
 
 /* For loops of as many iterations at least, where vectors are long enough: about as long as a scan takes one by one.
  * AVX2 has no maximum of integers of 64 bits, and four of them in a vector: those that are small are computed in 32. */
 enum { LW_SCAN_FEWEST = 48 };
 #ifdef __AVX512F__
 enum { LW_SCAN_PAYS_i64 = 1, LW_SCAN_PAYS_i32 = 1, LW_SUM_PAYS_i64 = 1, LW_SUM_PAYS_i32 = 1 };
-LW_SCANS(i64, int64_t, 64, 8, i64)
-LW_SCANS(i32, int32_t, 32, 16, i32)
+LW_SCANS_64(8, i64)
+LW_SCANS_32(16)
+#if defined(__AVX512BW__) && !defined(__clang__)
+LW_SCANS_16(32)
+#else
+LW_SCANS_16(16)
+#endif
 #elif defined(__AVX2__)
 enum { LW_SCAN_PAYS_i64 = 1, LW_SCAN_PAYS_i32 = 1, LW_SUM_PAYS_i64 = 0, LW_SUM_PAYS_i32 = 1 };
-LW_SCAN_VECTORS(small, int32_t, int64_t, 32, 8, i32)
+LW_SCAN_VECTORS(small, int32_t, int64_t, 24, 13, 26, 8, i32)
 LW_INLINE lw_scan_small lw_scan_take_small(const int64_t *from, lw_scan_wide_small *large, int64_t most) {
     const lw_scan_wide_small low = lw_scan_load_small(from), high = lw_scan_load_small(from + 4);
     *large |= (low + most) | (high + most);
@@ -263,12 +316,14 @@ LW_INLINE void lw_scan_give_small(int64_t *to, lw_scan_small x) {
     lw_scan_store_small(to + 4, __builtin_convertvector(high, lw_scan_wide_small));
 }
 LW_VECTOR_SCANS(small, int32_t, int64_t, 8)
-LW_SCANS(i64, int64_t, 64, 4, small)
-LW_SCANS(i32, int32_t, 32, 8, i32)
+LW_SCANS_64(4, small)
+LW_SCANS_32(8)
+LW_SCANS_16(16)
 #else
 enum { LW_SCAN_PAYS_i64 = 0, LW_SCAN_PAYS_i32 = 0, LW_SUM_PAYS_i64 = 0, LW_SUM_PAYS_i32 = 0 };
-LW_SCANS(i64, int64_t, 64, 2, i64)
-LW_SCANS(i32, int32_t, 32, 4, i32)
+LW_SCANS_64(2, i64)
+LW_SCANS_32(4)
+LW_SCANS_16(8)
 #endif
 
 #endif

@@ -56,7 +56,7 @@ LW_PACKING(f32, float)
  * without a branch, which would be mispredicted. */
 #ifdef LW_ROUNDING_TEST
 enum { LW_DOUBT_GROUP = 8, LW_DOUBT_GROUPS = (LW_STRIP + LW_STRIP_MARGIN) / LW_DOUBT_GROUP };
-#define LW_STRIP_POWER(name, exponent, suffix, type, mask, POW)                                                        \
+#define LW_STRIP_POWER(name, suffix, type, mask)                                                                       \
     static __attribute__((unused, noinline)) void lw_strip_##name##_##suffix(const type *restrict x,                   \
                                                                              type *restrict power, int64_t count) {    \
         mask doubts[LW_DOUBT_GROUPS * LW_DOUBT_GROUP], some[LW_DOUBT_GROUPS];                                          \
@@ -80,25 +80,25 @@ enum { LW_DOUBT_GROUP = 8, LW_DOUBT_GROUPS = (LW_STRIP + LW_STRIP_MARGIN) / LW_D
         for (int64_t f = 0; f < found; ++f) {                                                                          \
             for (mask left = some[groups[f]]; left != 0; left &= left - 1) {                                           \
                 const int64_t k = groups[f] + apart * __builtin_ctzll((uint64_t)left);                                 \
-                power[k] = POW(x[k], exponent);                                                                        \
+                power[k] = lw_called_##name##_##suffix(x[k]);                                                          \
             }                                                                                                          \
         }                                                                                                              \
     }
 #else
-#define LW_STRIP_POWER(name, exponent, suffix, type, mask, POW)                                                        \
+#define LW_STRIP_POWER(name, suffix, type, mask)                                                                       \
     static __attribute__((unused, noinline)) void lw_strip_##name##_##suffix(const type *restrict x,                   \
                                                                              type *restrict power, int64_t count) {    \
-        for (int64_t k = 0; k < count; ++k) power[k] = POW(x[k], exponent);                                            \
+        for (int64_t k = 0; k < count; ++k) power[k] = lw_called_##name##_##suffix(x[k]);                              \
     }
 #endif
-#define LW_STRIP_POWERS(name, exponent)                                                                                \
-    LW_STRIP_POWER(name, exponent, f64, double, int64_t, lw_pow)                                                       \
-    LW_STRIP_POWER(name, exponent, f32, float, int32_t, lw_powf)
-LW_STRIP_POWERS(square, 2)
-LW_STRIP_POWERS(cube, 3)
-LW_STRIP_POWERS(fourth, 4)
-LW_STRIP_POWERS(root, 0.5F)
-LW_STRIP_POWERS(inverse, -1)
+#define LW_STRIP_POWERS(name)                                                                                          \
+    LW_STRIP_POWER(name, f64, double, int64_t)                                                                         \
+    LW_STRIP_POWER(name, f32, float, int32_t)
+LW_STRIP_POWERS(square)
+LW_STRIP_POWERS(cube)
+LW_STRIP_POWERS(fourth)
+LW_STRIP_POWERS(root)
+LW_STRIP_POWERS(inverse)
 
 /* C's math library. */
 #define LW_STRIP_LIBRARY_1(name)                                                                                       \

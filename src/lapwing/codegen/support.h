@@ -66,6 +66,8 @@ LW_EXTREMA(i32, int32_t)
 LW_EXTREMA(i16, int16_t)
 LW_EXTREMA(i8, int8_t)
 LW_EXTREMA(u8, uint8_t)
+LW_EXTREMA(u16, uint16_t)
+LW_EXTREMA(u32, uint32_t)
 LW_EXTREMA(b, bool)
 
 /* Conversions and what makes a float positive are functions because gcc's front end turns 0.0 - x into -x, which is
@@ -78,6 +80,8 @@ LW_CONVERSIONS(i32, int32_t)
 LW_CONVERSIONS(i16, int16_t)
 LW_CONVERSIONS(i8, int8_t)
 LW_CONVERSIONS(u8, uint8_t)
+LW_CONVERSIONS(u16, uint16_t)
+LW_CONVERSIONS(u32, uint32_t)
 LW_CONVERSIONS(b, bool)
 
 LW_INLINE double lw_abs_f64(double x) { return fabs(x); }
@@ -147,6 +151,8 @@ LW_SELECT(i32, int32_t)
 LW_SELECT(i16, int16_t)
 LW_SELECT(i8, int8_t)
 LW_SELECT(u8, uint8_t)
+LW_SELECT(u16, uint16_t)
+LW_SELECT(u32, uint32_t)
 LW_SELECT(b, bool)
 
 /* The same by a mask, so that no compiler makes one branch of several choices by a test. */
@@ -164,8 +170,12 @@ LW_SELECT(c64, float _Complex)
  * looks first whether there is anything to divide, as there mostly is not where indices go round an array: the branch
  * is predicted, and a division of 64 bits takes as long as ten additions. A quotient of numbers that have 32 bits is
  * divided as such, which takes less (as LLVM bypasses slow divisions). */
-LW_INLINE uint8_t lw_floordiv_u8(uint8_t a, uint8_t b) { return b == 0 ? 0 : (uint8_t)(a / b); }
-LW_INLINE uint8_t lw_mod_u8(uint8_t a, uint8_t b) { return b == 0 ? 0 : (uint8_t)(a % b); }
+#define LW_UNSIGNED_DIVISION(suffix, type)                                                                             \
+    LW_INLINE type lw_floordiv_##suffix(type a, type b) { return b == 0 ? 0 : (type)(a / b); }                         \
+    LW_INLINE type lw_mod_##suffix(type a, type b) { return b == 0 ? 0 : (type)(a % b); }
+LW_UNSIGNED_DIVISION(u8, uint8_t)
+LW_UNSIGNED_DIVISION(u16, uint16_t)
+LW_UNSIGNED_DIVISION(u32, uint32_t)
 #define LW_IS_SHORT(a, b)                                                                                              \
     (!__builtin_constant_p(b) && sizeof(a) == 8 && b != 0 && (((uint64_t)(a) | (uint64_t)(b)) >> 32) == 0)
 #define LW_INTEGER_DIVISION(suffix, type)                                                                              \
@@ -269,6 +279,8 @@ LW_INTEGER_FUNCTIONS(i32, int32_t, uint32_t)
 LW_INTEGER_FUNCTIONS(i16, int16_t, uint16_t)
 LW_INTEGER_FUNCTIONS(i8, int8_t, uint8_t)
 LW_INTEGER_FUNCTIONS(u8, uint8_t, uint8_t)
+LW_INTEGER_FUNCTIONS(u16, uint16_t, uint16_t)
+LW_INTEGER_FUNCTIONS(u32, uint32_t, uint32_t)
 #define LW_SIGNED_FUNCTIONS(suffix, type, unsigned_type)                                                               \
     LW_INLINE type lw_numpy_sign_##suffix(type x) { return (type)((x > 0) - (x < 0)); }                                \
     LW_INLINE type lw_shift_right_##suffix(type x, type count) {                                                       \
@@ -278,8 +290,12 @@ LW_SIGNED_FUNCTIONS(i64, int64_t, uint64_t)
 LW_SIGNED_FUNCTIONS(i32, int32_t, uint32_t)
 LW_SIGNED_FUNCTIONS(i16, int16_t, uint16_t)
 LW_SIGNED_FUNCTIONS(i8, int8_t, uint8_t)
-LW_INLINE uint8_t lw_numpy_sign_u8(uint8_t x) { return x > 0; }
-LW_INLINE uint8_t lw_shift_right_u8(uint8_t x, uint8_t count) { return count < 8 ? (uint8_t)(x >> count) : 0; }
+#define LW_UNSIGNED_FUNCTIONS(suffix, type)                                                                            \
+    LW_INLINE type lw_numpy_sign_##suffix(type x) { return x > 0; }                                                    \
+    LW_INLINE type lw_shift_right_##suffix(type x, type count) { return count < sizeof x * 8 ? (type)(x >> count) : 0; }
+LW_UNSIGNED_FUNCTIONS(u8, uint8_t)
+LW_UNSIGNED_FUNCTIONS(u16, uint16_t)
+LW_UNSIGNED_FUNCTIONS(u32, uint32_t)
 LW_INLINE bool lw_numpy_clip_b(bool x, bool low, bool high) { return (x | low) & high; }
 
 /* One of NumPy's own loops, for one element. As in NumPy's calls with scalars, nothing says how far apart the next
@@ -335,8 +351,9 @@ LW_COMPLEX_CALLS(c64, float)
  * the power where that is between 2^-256 and 2^256. The last step is scale + scale * tmp with |tmp| < 0.0028 < 2^-8:
  * tmp is the result of five sums, each rounded by at most 2^-62, and the product adds 1.4 * 2^-62 where it is not
  * fused; the polynomial is good to 0.1 * 2^-62; and the logarithm is to 1.5 * 2^-68 of itself, which the power's
- * natural logarithm (177.5 at most) multiplies to 4.2 * 2^-62. powf is off by less than 0.002 units in the last place
- * for these exponents, found by trying all floats. Elsewhere pow is called. */
+ * natural logarithm (177.5 at most) multiplies to 4.2 * 2^-62. Of powers between 2^-32 and 2^32 that logarithm is 22.2
+ * at most, and 7.1 * 2^-62 are enough: a third fewer are left to pow. powf is off by less than 0.002 units in the last
+ * place for these exponents, found by trying all floats. Elsewhere pow is called. */
 #if defined(__GLIBC__) && defined(__FP_FAST_FMA)
 #if __GLIBC_PREREQ(2, 28)
 #define LW_ROUNDING_TEST 1
@@ -347,7 +364,8 @@ LW_COMPLEX_CALLS(c64, float)
 /* Whether all that pow may have before it rounds, where the power is high + low, rounds to high: what is taken off high
  * then leaves it as it is. (Upwards the next number is as far away or, at a power of two, further.) */
 LW_INLINE bool lw_rounds_to(double high, double low) {
-    const double size = fabs(high), off = fma(10.7 * 0x1p-62, size, fabs(low));
+    const double size = fabs(high), error = (size >= 0x1p-32) & (size < 0x1p32) ? 7.1 * 0x1p-62 : 10.7 * 0x1p-62;
+    const double off = fma(error, size, fabs(low));
     return (size >= 0x1p-256) & (size < 0x1p256) & (size - off == size);
 }
 /* The same for floats, of a power that is a double: it is not near the middle of the 2^29 doubles to a float. */
@@ -399,27 +417,48 @@ LW_ROUNDED_FLOAT(cube, 3, x * x * x)
 LW_ROUNDED_FLOAT(fourth, 4, (x * x) * (x * x))
 LW_ROUNDED_FLOAT(root, 0.5F, sqrt(x))
 LW_ROUNDED_FLOAT(inverse, -1, 1 / x)
-#define LW_POWER(name, exponent, suffix, type, POW)                                                                    \
+#endif
+/* pow itself: glibc's of numbers without their sign. It branches on that, which is mispredicted where data have both.
+ * What it gives for -x is what it gives for x, or minus that. */
+#define LW_CALLED_POWERS(suffix, type, POW, ABS, COPYSIGN)                                                             \
+    LW_INLINE type lw_called_square_##suffix(type x) { return POW(ABS(x), 2); }                                        \
+    LW_INLINE type lw_called_cube_##suffix(type x) { return COPYSIGN(POW(ABS(x), 3), x); }                             \
+    LW_INLINE type lw_called_fourth_##suffix(type x) { return POW(ABS(x), 4); }                                        \
+    LW_INLINE type lw_called_root_##suffix(type x) { return POW(x, 0.5F); }                                            \
+    LW_INLINE type lw_called_inverse_##suffix(type x) { return COPYSIGN(POW(ABS(x), -1), x); }
+#ifdef LW_ROUNDING_TEST
+LW_CALLED_POWERS(f64, double, lw_pow, fabs, copysign)
+LW_CALLED_POWERS(f32, float, lw_powf, fabsf, copysignf)
+#define LW_POWER(name, suffix, type)                                                                                   \
     LW_INLINE type lw_##name##_##suffix(type x) {                                                                      \
         bool certain;                                                                                                  \
         const type rounded = lw_rounded_##name##_##suffix(x, &certain);                                                \
-        return __builtin_expect(certain, 1) ? rounded : POW(x, exponent);                                              \
+        return __builtin_expect(certain, 1) ? rounded : lw_called_##name##_##suffix(x);                                \
     }
 #else
-#define LW_POWER(name, exponent, suffix, type, POW)                                                                    \
-    LW_INLINE type lw_##name##_##suffix(type x) { return POW(x, exponent); }
+#define LW_AS_IT_IS(x, ...) x
+LW_CALLED_POWERS(f64, double, lw_pow, LW_AS_IT_IS, LW_AS_IT_IS)
+LW_CALLED_POWERS(f32, float, lw_powf, LW_AS_IT_IS, LW_AS_IT_IS)
+#define LW_POWER(name, suffix, type)                                                                                   \
+    LW_INLINE type lw_##name##_##suffix(type x) { return lw_called_##name##_##suffix(x); }
 #endif
-#define LW_POWERS(name, exponent)                                                                                      \
-    LW_POWER(name, exponent, f64, double, lw_pow)                                                                      \
-    LW_POWER(name, exponent, f32, float, lw_powf)
-LW_POWERS(square, 2)
-LW_POWERS(cube, 3)
-LW_POWERS(fourth, 4)
-LW_POWERS(root, 0.5F)
-LW_POWERS(inverse, -1)
+#define LW_POWERS(name)                                                                                                \
+    LW_POWER(name, f64, double)                                                                                        \
+    LW_POWER(name, f32, float)
+LW_POWERS(square)
+LW_POWERS(cube)
+LW_POWERS(fourth)
+LW_POWERS(root)
+LW_POWERS(inverse)
 
+/* The first that goes wrong counts. Where nothing else can, it does not matter which iteration is first, and compilers
+ * make a reduction of it, in vectors. */
 LW_INLINE void lw_note(bool bad, int64_t id, int64_t *trap) {
+#ifdef LW_ONE_TRAP
+    *trap |= bad ? id : 0;
+#else
     if (__builtin_expect(bad, 0) && *trap == 0) *trap = id;
+#endif
 }
 
 /* What was computed before the loops; its own trap says whether the plain loop raises where it comes to it. */
@@ -435,6 +474,8 @@ LW_NOTING(i32, int32_t)
 LW_NOTING(i16, int16_t)
 LW_NOTING(i8, int8_t)
 LW_NOTING(u8, uint8_t)
+LW_NOTING(u16, uint16_t)
+LW_NOTING(u32, uint32_t)
 LW_NOTING(b, bool)
 LW_NOTING(c128, double _Complex)
 LW_NOTING(c64, float _Complex)
@@ -505,14 +546,14 @@ LW_INLINE double lw_python_modulus_c128(double _Complex z, int64_t id, int64_t *
 
 /* A float as an integer, which must fit. The upper limit is exclusive. */
 LW_INLINE int64_t lw_to_integer(double x, double low, double high, int64_t id, int64_t *trap) {
-    const bool fits = x > low - 1 && x < high;
-    lw_note(!(fits || x == low), id, trap);
-    return fits || x == low ? (int64_t)x : 0;
+    const bool fits = ((x > low - 1) & (x < high)) | (x == low);
+    lw_note(!fits, id, trap);
+    return (int64_t)(fits ? x : 0);
 }
 
 /* An integer that must lie between low and high. */
 LW_INLINE int64_t lw_fitting(int64_t x, int64_t low, int64_t high, int64_t id, int64_t *trap) {
-    lw_note(x < low || x > high, id, trap);
+    lw_note((x < low) | (x > high), id, trap);
     return x;
 }
 
@@ -623,8 +664,8 @@ LW_INLINE void lw_exact_add(int64_t *sum, double x) {
 /* Many terms at once: an error-free transformation by extraction (Rump, Ogita and Oishi, SIAM J. Sci. Comput. 31, 2008,
  * algorithm 3.2). Where no term is larger than 2^e, adding 2^(e + 10) and taking it off again leaves the upper part of
  * each, and so many upper parts have a sum without rounding; what is left of each term is exact, and 43 bits further
- * down. What is left of terms after eight rounds, or of small ones before, and terms that are not finite are added one
- * by one. */
+ * down. Two parts are taken from each term in a round. What is left of terms after four rounds, or of small ones
+ * before, and terms that are not finite are added one by one. */
 #ifdef __AVX512F__
 enum { LW_VECTOR = 8 };
 #elif defined(__AVX2__)
@@ -632,47 +673,69 @@ enum { LW_VECTOR = 4 };
 #else
 enum { LW_VECTOR = 2 };
 #endif
-enum { LW_TERMS = 512, LW_ROUNDS = 8 };
+/* Two vectors are worked on side by side, so that neither waits for the other's sums. */
+enum { LW_TERMS = 512, LW_PAIR = 2 * LW_VECTOR, LW_ROUNDS = 4, LW_PART = 43 };
 typedef double lw_terms __attribute__((vector_size(LW_VECTOR * 8)));
 typedef int64_t lw_bits __attribute__((vector_size(LW_VECTOR * 8)));
 
-/* terms: as many as count says, at most LW_TERMS, with room for LW_VECTOR more; they are overwritten. */
+/* 2^(exponent - 1023) */
+LW_INLINE double lw_power_of_two(int64_t exponent) {
+    const int64_t pattern = exponent << 52;
+    double power;
+    memcpy(&power, &pattern, sizeof power);
+    return power;
+}
+
+LW_INLINE void lw_exact_add_vector(int64_t *sum, lw_terms terms) {
+    double together = 0;
+    for (int k = 0; k < LW_VECTOR; ++k) together += terms[k];
+    lw_exact_add(sum, together);
+}
+
+/* terms: as many as count says, at most LW_TERMS, with room for LW_PAIR more; they are overwritten. */
 static __attribute__((unused, noinline)) void lw_exact_add_all(int64_t *sum, double *terms, int64_t count) {
     if (count == 0) return;
-    lw_terms rest, zero = {0};
-    memcpy(terms + count, &zero, sizeof zero);
-    lw_bits largest = {0};
-    for (int64_t k = 0; k < count; k += LW_VECTOR) {
-        lw_bits bits;
-        memcpy(&bits, terms + k, sizeof bits);
-        bits &= INT64_MAX;
-        const lw_bits more = bits > largest;
-        largest = (bits & more) | (largest & ~more);
+    memset(terms + count, 0, LW_PAIR * sizeof *terms);
+    lw_bits largest[2] = {{0}, {0}};
+    for (int64_t k = 0; k < count; k += LW_PAIR) {
+        for (int side = 0; side < 2; ++side) {
+            lw_bits bits;
+            memcpy(&bits, terms + k + side * LW_VECTOR, sizeof bits);
+            bits &= INT64_MAX;
+            const lw_bits more = bits > largest[side];
+            largest[side] = (bits & more) | (largest[side] & ~more);
+        }
     }
     int64_t most = 0;
-    for (int k = 0; k < LW_VECTOR; ++k) most = lw_max_i64(most, largest[k]);
+    for (int k = 0; k < LW_PAIR; ++k) most = lw_max_i64(most, largest[k / LW_VECTOR][k % LW_VECTOR]);
     int64_t exponent = (most >> 52) + 11; /* of what is added, which is larger than all the terms together */
-    if (exponent < 0x7fe && exponent > 2 * 53 + 64) {
-        for (int round = 0; round < LW_ROUNDS && exponent > 2 * 53; ++round, exponent -= 43) {
-            const int64_t pattern = exponent << 52;
-            double scale;
-            memcpy(&scale, &pattern, sizeof scale);
-            lw_terms upper = {0};
-            lw_bits left = {0};
-            for (int64_t k = 0; k < count; k += LW_VECTOR) {
-                memcpy(&rest, terms + k, sizeof rest);
-                const lw_terms part = (scale + rest) - scale;
-                upper += part;
-                rest -= part;
-                memcpy(terms + k, &rest, sizeof rest);
-                left |= rest != 0;
+    if (exponent < 0x7fe) {
+        for (int round = 0; round < LW_ROUNDS && exponent > 2 * 53 + LW_PART; ++round, exponent -= 2 * LW_PART) {
+            const double scale = lw_power_of_two(exponent), further = lw_power_of_two(exponent - LW_PART);
+            lw_terms upper[2] = {{0}, {0}}, lower[2] = {{0}, {0}};
+            lw_bits left[2] = {{0}, {0}};
+            for (int64_t k = 0; k < count; k += LW_PAIR) {
+                for (int side = 0; side < 2; ++side) {
+                    lw_terms rest;
+                    lw_bits bits;
+                    memcpy(&rest, terms + k + side * LW_VECTOR, sizeof rest);
+                    const lw_terms first = (scale + rest) - scale;
+                    upper[side] += first;
+                    rest -= first;
+                    const lw_terms second = (further + rest) - further;
+                    lower[side] += second;
+                    rest -= second;
+                    memcpy(&bits, &rest, sizeof bits);
+                    left[side] |= bits;
+                    memcpy(terms + k + side * LW_VECTOR, &rest, sizeof rest);
+                }
             }
-            double together = 0;
-            for (int k = 0; k < LW_VECTOR; ++k) together += upper[k];
-            lw_exact_add(sum, together);
+            lw_exact_add_vector(sum, upper[0] + upper[1]);
+            lw_exact_add_vector(sum, lower[0] + lower[1]);
+            left[0] |= left[1];
             int64_t any = 0;
-            for (int k = 0; k < LW_VECTOR; ++k) any |= left[k];
-            if (!any) return;
+            for (int k = 0; k < LW_VECTOR; ++k) any |= left[0][k];
+            if ((any & INT64_MAX) == 0) return;
         }
     }
     for (int64_t k = 0; k < count; ++k)

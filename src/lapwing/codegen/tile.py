@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from lapwing.codegen.lanes.coalesced import CoalescedTileWriter
 from lapwing.codegen.lanes.narrow import NarrowTileWriter
+from lapwing.codegen.lanes.narrow_scans import NarrowScanWriter
 from lapwing.codegen.lanes.transposed import TransposedTileWriter
 from lapwing.codegen.rows.tile_loops import TileWriter, is_scanned
 from lapwing.codegen.rows.wavefronts import WavefrontTileWriter, is_wavefront
@@ -26,7 +27,9 @@ def tile_source(bound: BoundNest, faces: Sequence[Face], form: InnerForm, stores
     if form.skewed:
         return WavefrontTileWriter(bound, faces, form).source()
     if not form.transposed:
-        return TileWriter(bound, faces, form).source()
+        rows = TileWriter(bound, faces, form)
+        narrow_rows = NarrowScanWriter.of(rows, faces, form)
+        return rows.source() if narrow_rows is None else narrow_rows.source()
     wide = TransposedTileWriter(bound, faces, form)
     narrow = NarrowTileWriter.of(wide, faces, form)
     return wide.source() if narrow is None else narrow.source()

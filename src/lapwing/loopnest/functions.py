@@ -36,7 +36,9 @@ NUMPY_EXACT = {
     "mod": 2, "remainder": 2, "floor_divide": 2, "isnan": 1, "isinf": 1, "isfinite": 1,
     "logical_and": 2, "logical_or": 2, "logical_not": 1, "conjugate": 1,
 }  # fmt: skip
-CASTS = ("float32", "float64", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "bool_")
+CASTS = (
+    "float32", "float64", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "bool_",
+)  # fmt: skip
 
 _SUPPORTED: dict[int, str] = {
     id(builtins.min): "min",
@@ -83,8 +85,7 @@ _INSTEAD = {
     "round": "numpy.rint(x)",
     "sum": "its terms out, a + b + c, or add them up in a reduction: s += x",
     "float16": "numpy.float32(x)",
-    "uint16": "numpy.int32(x)",
-    "uint32": "numpy.int64(x)",
+    "uint64": "numpy.int64(x)",
 }
 
 

@@ -22,9 +22,19 @@ class Expression:
     line: int = field(compare=False, kw_only=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Constant(Expression):
+    """Equal to those of the same type and bits: 0.0 is not -0.0, and no 1."""
+
     value: bool | int | float | complex
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Constant):
+            return NotImplemented
+        return type(self.value) is type(other.value) and repr(self.value) == repr(other.value)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
 
 
 @dataclass(frozen=True)
@@ -332,8 +342,9 @@ class LoopNest:
         """What the function returns, from the values of reductions by name."""
         if not self.returns:
             return None
-        values = tuple(results[name] for name in self.returns)
-        return values if self.returns_tuple else values[0]
+        if not self.returns_tuple:
+            return results[self.returns[0]]
+        return tuple(results[name] for name in self.returns)
 
     def where(self, line: int) -> str:
         """``file:line`` for messages, with the file as a person would type it."""

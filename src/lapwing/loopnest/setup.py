@@ -57,7 +57,7 @@ def evaluate(node: ast.expr, names: Mapping[str, Any]) -> Any:
         case ast.Subscript(value=subscripted, slice=index):
             owner = evaluate(subscripted, names)
             if isinstance(owner, tuple):
-                return owner[evaluate(index, names)]
+                return owner[_slice(index, names) if isinstance(index, ast.Slice) else evaluate(index, names)]
         case ast.Call(func=ast.Name(id="len"), args=[argument], keywords=[]):
             value = evaluate(argument, names)
             return len(value) if isinstance(value, tuple) else value.shape[0]
@@ -74,6 +74,11 @@ def evaluate(node: ast.expr, names: Mapping[str, Any]) -> Any:
             if resolved is not None and canonical_name(resolved) is not None:
                 return resolved(*(evaluate(a, names) for a in arguments))
     raise UnsupportedSetup(ast.unparse(node))
+
+
+def _slice(node: ast.Slice, names: Mapping[str, Any]) -> slice:
+    ends = (node.lower, node.upper, node.step)
+    return slice(*(None if end is None else evaluate(end, names) for end in ends))
 
 
 def resolve(node: ast.expr, names: Mapping[str, Any]) -> Any:

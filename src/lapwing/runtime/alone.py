@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from lapwing.runtime.execute import (
     streams,
     tile_library,
 )
+from lapwing.runtime.memory_pool import LEAST_POOLED_BYTES, pooled
 from lapwing.runtime.mpi.interrupt import ends_on_interrupt
 from lapwing.runtime.workspace import Reductions
 from lapwing.tiling.invariants import raises_alike
@@ -91,6 +92,8 @@ class PreparedRun:
         self._reductions = Reductions(bound)
         self._bare_run, self._times = self._runner.bare_run(self._runtime, self._options)
         self._may_last = bound.may_last
+        self._reduces = bool(bound.body.accumulators)
+        self._starts_anew = bool(bound.body.accumulators or bound.body.traps)
         self.seconds = float("inf")  # that the last run took
 
     @property
@@ -105,15 +108,18 @@ class PreparedRun:
 
     def run(self, arrays: Sequence[Array], addresses: Sequence[int]) -> dict[str, Any]:
         """Run on arrays whose first elements lie at the addresses; the reductions by name. Raises RunError."""
-        places = self._load(arrays, addresses)
-        if self._may_raise() and self._saved:
+        # What is not called takes no time: between large arrays that have gone through caches every function has to come back.
+        places = self._load(arrays, addresses) if self._copies or addresses != self._addresses else {}
+        if self._inspect is not None and not self._may_raise():
+            self._run()
+        elif self._saved:
             with self._restored_on_error(arrays):
                 self._run()
         else:
             self._run()
         if self._written:
             self._store(arrays, places)
-        return self._reductions.merged([self._workspace.words])
+        return self._reductions.merged([self._workspace.words]) if self._reduces else {}
 
     def _may_raise(self) -> bool:
         """Whether the run might raise after it has stored something, as far as can be told before; the tile is told, too."""
@@ -126,7 +132,8 @@ class PreparedRun:
 
     def _run(self) -> None:
         if self.seconds < REPORTED_SECONDS:
-            self._workspace.reset()
+            if self._starts_anew:
+                self._workspace.reset()
             self._options.interrupts = self._may_last and ends_on_interrupt()
             status = self._bare_run()
             if status != native.DONE:
@@ -157,7 +164,8 @@ class PreparedRun:
         places = {}
         for position, place in self._copies.items():
             if place is None:
-                place = allocate(self.bound.arrays[position], self._boxes[position])
+                with pooled():
+                    place = allocate(self.bound.arrays[position], self._boxes[position])
                 workspace.move(position, place.origin)
             place.values[...] = arrays[position][slices(place.box)]
             places[position] = place
@@ -177,7 +185,10 @@ class PreparedRun:
 @contextmanager
 def restored_on_error(parts: Iterable[Array]) -> Iterator[None]:
     """Parts of arrays are as they were before, where what is done raises."""
-    saved = [(part, part.copy()) for part in parts]
+    parts = list(parts)
+    is_mapped = any(part.nbytes >= LEAST_POOLED_BYTES for part in parts)
+    with pooled() if is_mapped else nullcontext():
+        saved = [(part, part.copy()) for part in parts]
     try:
         yield
     except BaseException:

@@ -1,4 +1,5 @@
-"""Memory of the arrays that a program makes while it runs, kept from call to call (``memory_pool.c``; NumPy's NEP 49).
+"""Memory of the arrays that a program makes while it runs, and of the copies that a run makes of arrays, kept from call to call
+(``memory_pool.c``; NumPy's NEP 49).
 
 Arrays that are too large for the heap are mapped, cleared page by page when they are first touched, and given back to the
 system when they are freed: a third of the time of a program that makes its tables anew in every call. What NumPy allocates
@@ -10,8 +11,8 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from lapwing.codegen.compilation.toolchain import find_c_compiler
 from lapwing.errors import BuildError
 from lapwing.memory import available_bytes
 
+LEAST_POOLED_BYTES = 256 << 10  # of an array: smaller ones come from the heap (memory_pool.c)
 MOST_KEPT_BYTES = 256 << 20  # that nobody uses
 _SHARE = 1 / 16  # of the memory that is free, if that is less
 _SET_HANDLER = 304  # the place of PyDataMem_SetHandler in NumPy's table of functions
@@ -29,19 +31,23 @@ _CAPSULE = b"mem_handler"  # the name that NumPy wants it to have
 _Set = Callable[[Any], Any]
 
 
-@contextmanager
-def pooled() -> Iterator[None]:
+class _Pooled:
+    """A class, as of ``wanted``."""
+
+    def __init__(self, set_handler: _Set, handler: Any) -> None:
+        self._set_handler, self._handler = set_handler, handler
+
+    def __enter__(self) -> None:
+        self._before = self._set_handler(self._handler)
+
+    def __exit__(self, *_: object) -> None:
+        self._set_handler(self._before)
+
+
+def pooled() -> AbstractContextManager[None]:
     """Arrays that are made in this thread until the end of the block have memory of the pool. Without a compiler, as ever."""
     found = _pool()
-    if found is None:
-        yield
-        return
-    set_handler, handler = found
-    before = set_handler(handler)
-    try:
-        yield
-    finally:
-        set_handler(before)
+    return nullcontext() if found is None else _Pooled(*found)
 
 
 @cache

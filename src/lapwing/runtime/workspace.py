@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,8 @@ from lapwing.runtime.rounding import nearest_ratio
 from lapwing.runtime.streaming import StreamedArray
 
 EXACT_HEADER = 4
-_UNITS = 2**1074  # in which words are counted: the least float64 is one
+_LEAST_EXPONENT = -1074  # of what words are counted in: the least float64
+_UNITS = 2**-_LEAST_EXPONENT
 
 
 class Workspace:
@@ -92,6 +92,9 @@ class Reductions:
             for a in bound.body.accumulators
         ]
         self._starts = offsets
+        self._begun = {a.name: a.initial for a in bound.body.accumulators}  # what each begins with
+        self._dtypes = {a.name: a.dtype for a in bound.body.accumulators}
+        self._are_extrema = all(map(_is_plain_extremum, bound.body.accumulators))
         self._initial = {
             a.result: bound.parameters[a.result] for a in bound.body.accumulators if a.result in bound.parameters
         }
@@ -99,11 +102,8 @@ class Reductions:
     def begin_with(self, starts: Sequence[tuple[str, Any]]) -> None:
         """The same reductions, of which some begin with other floats."""
         self._initial.update(starts)
-        given = dict(starts)
-        self._places = [
-            (replace(a, initial=as_start(float(given[a.name]), a.dtype)) if a.name in given else a, start, kind, of)
-            for a, start, kind, of in self._places
-        ]
+        for name, value in starts:
+            self._begun[name] = as_start(float(value), self._dtypes[name])
 
     def merged(self, rows: Sequence[npt.NDArray[np.int64]]) -> dict[str, Any]:
         """The reductions of all ranks put together, by name, as Python or NumPy scalars of the type Python would give. What
@@ -111,6 +111,8 @@ class Reductions:
         results: dict[str, Any] = {}
         if not self._places:
             return results
+        if self._are_extrema and len(rows) == 1:
+            return dict(self._extrema(rows[0]))
         found: dict[str, int] = {}  # by leader, the rank whose values count
         kept_real = False
         for accumulator, start, kind, given in self._places:
@@ -123,7 +125,8 @@ class Reductions:
             elif accumulator.operator in ("=", "is set", "kind"):
                 value = rows[0].view(kind).item(start)
             elif accumulator.exact_sum:
-                value = _exact_total(accumulator, [row[start : start + EXACT_WORDS].tolist() for row in rows])
+                words = [row[start : start + EXACT_WORDS].tolist() for row in rows]
+                value = _exact_total(accumulator, self._begun[accumulator.name], words)
             else:
                 value = _combined(accumulator, [row.view(kind).item(start) for row in rows])
             if accumulator.of is not None:
@@ -141,6 +144,13 @@ class Reductions:
             results[name] = self._initial[name] if kept else given(value)
         return results
 
+    def _extrema(self, row: npt.NDArray[np.int64]) -> Iterator[tuple[str, Any]]:
+        """Those of one rank, where there is nothing else: calls of short nests wait for this."""
+        for accumulator, start, kind, given in self._places:
+            value = row.item(start) if kind is np.int64 else row.view(kind).item(start)
+            name = accumulator.name
+            yield name, self._initial[name] if _are_same(value, self._begun[name]) else given(value)
+
     def _is_as_before(
         self, accumulator: t.Accumulator, value: Any, rows: Sequence[npt.NDArray[np.int64]], found: Mapping[str, int]
     ) -> bool:
@@ -151,10 +161,8 @@ class Reductions:
             return bool(rows[found[accumulator.leader]].item(ats[0]) == INT64_MIN)
         if accumulator.exact_sum:
             start = self._starts[accumulator.name]
-            return not any(row[start : start + EXACT_HEADER].any() for row in rows)
-        initial = accumulator.initial
-        is_nan = value != value and initial != initial  # of which nothing is larger, or less
-        return accumulator.operator in ("max", "min", "set") and (value == initial or is_nan)
+            return all(row.item(start + k) == 0 for row in rows for k in range(EXACT_HEADER))
+        return accumulator.operator in ("max", "min", "set") and _are_same(value, self._begun[accumulator.name])
 
     def _told(self, accumulator: t.Accumulator, value: Any, of: Any) -> Any:
         """What is given back, now that this is known about it."""
@@ -182,6 +190,17 @@ class Reductions:
         return best
 
 
+def _is_plain_extremum(accumulator: t.Accumulator) -> bool:
+    """Whether it is that of numbers alone, and nothing else is known about them."""
+    is_alone = accumulator.leader is None and accumulator.part is None and accumulator.of is None
+    return accumulator.operator in ("max", "min") and is_alone and accumulator.result == accumulator.name
+
+
+def _are_same(value: Any, initial: Any) -> bool:
+    """Whether a number is the one that a reduction began with. Of NaN nothing is larger, or less."""
+    return bool(value == initial or (value != value and initial != initial))
+
+
 def _combined(accumulator: t.Accumulator, values: list[Any]) -> Any:
     if accumulator.operator == "+":
         total = int(accumulator.initial) + sum(values)
@@ -199,22 +218,30 @@ def _combined(accumulator: t.Accumulator, values: list[Any]) -> Any:
     return result
 
 
-def _exact_total(accumulator: t.Accumulator, rows: list[list[int]]) -> float:
-    """The exact sum of all terms and the start value, rounded once."""
-    nans, plus, minus = (sum(row[k] for row in rows) for k in (1, 2, 3))
-    initial = float(accumulator.initial)
-    nans += math.isnan(initial)
-    plus += initial == math.inf
-    minus += initial == -math.inf
-    if nans or (plus and minus):
-        return math.nan
-    if plus or minus:
-        return math.inf if plus else -math.inf
+def _exact_total(accumulator: t.Accumulator, begun: float, rows: list[list[int]]) -> float:
+    """The exact sum of all terms and the number that it begins with, rounded once."""
+    initial = float(begun)
+    if not math.isfinite(initial) or any(row[1] or row[2] or row[3] for row in rows):
+        nans, plus, minus = (sum(row[k] for row in rows) for k in (1, 2, 3))
+        total = sum([math.inf] * bool(plus) + [-math.inf] * bool(minus) + [initial])
+        return math.nan if nans or math.isnan(total) else total
+    if accumulator.dtype == "float64":
+        try:
+            return math.fsum([initial, *(part for row in rows for part in _parts_of_digits(row[EXACT_HEADER:]))]) + 0.0
+        except OverflowError:  # a sum of some of the parts, or of all of them
+            pass
     numerator, denominator = initial.as_integer_ratio()
     units = numerator * (_UNITS // denominator)
     for row in rows:
         units += sum(digit << (32 * k) for k, digit in enumerate(row[EXACT_HEADER:]) if digit)
     return nearest_ratio(units, _UNITS, accumulator.dtype)
+
+
+def _parts_of_digits(digits: Sequence[int]) -> Iterator[float]:
+    """The number that digits of an exact sum stand for, in parts that are exact."""
+    for k, digit in [(k, digit) for k, digit in enumerate(digits) if digit]:
+        yield math.ldexp(digit & 0xFFFFFFFF, 32 * k + _LEAST_EXPONENT)
+        yield math.ldexp(digit >> 32, 32 * (k + 1) + _LEAST_EXPONENT)
 
 
 def _type_of(accumulator: t.Accumulator) -> type[Any]:

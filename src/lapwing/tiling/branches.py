@@ -5,6 +5,9 @@ an element, too. Of n values in any order a new largest one is met about log n t
 predicted well and costs nothing, where a choice has every iteration wait for the one before it. Of few values every other one is
 a new one.
 
+Those that store to an element, or leave it as it is, of which a later iteration looks at the element: stored to in every
+iteration, with what it holds already, it has that one wait for its store.
+
 Those whose arms take long, as a division does. What other conditions test is data: half of the branches on it may be
 mispredicted, which takes longer than both arms.
 """
@@ -12,9 +15,10 @@ mispredicted, which takes longer than both arms.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterable, Set
 
 from lapwing.loopnest.binding import typed as t
+from lapwing.tiling.chains import distance_behind
 
 _MOST_OF_A_SHORT_LOOP = 16  # iterations
 _MOST_OPERATIONS = 16  # of both arms: a mispredicted branch takes about as many cycles
@@ -30,9 +34,41 @@ def branches(loop: t.TypedFor, carried: Set[t.Local]) -> IsBranch:
 
     def is_branch(statement: t.TypedIf) -> bool:
         inside = (one for one in t.all_statements((statement,)) if isinstance(one, t.TypedIf))
-        return _takes_long(statement) or any(map(finds, inside))
+        left = _stored_somewhere((statement,)) - _stored_anyway((statement,))
+        return _takes_long(statement) or any(_is_handed_on(one, loop) for one in left) or any(map(finds, inside))
 
     return is_branch
+
+
+def _is_handed_on(target: t.Load, loop: t.TypedFor) -> bool:
+    """Whether what is stored to an element is looked at so many iterations later."""
+    step = loop.step.value if isinstance(loop.step, t.Literal) else None
+    if not isinstance(step, int):
+        return False
+    loads = (
+        node
+        for statement in t.all_statements(loop.body)
+        for value in t.own_values(statement)
+        for node in t.walk(value)
+        if isinstance(node, t.Load)
+    )
+    return any(distance_behind(load, target, loop.index.name) * step > 0 for load in loads)
+
+
+def _stored_somewhere(statements: Iterable[t.TypedStatement]) -> set[t.Load]:
+    return {one.target for one in t.all_statements(tuple(statements)) if isinstance(one, t.TypedStore)}
+
+
+def _stored_anyway(statements: Iterable[t.TypedStatement]) -> set[t.Load]:
+    """What is stored to whatever conditions say."""
+    found: set[t.Load] = set()
+    for statement in statements:
+        match statement:
+            case t.TypedStore(target=target):
+                found.add(target)
+            case t.TypedIf(then=then, otherwise=otherwise):
+                found |= _stored_anyway(then) & _stored_anyway(otherwise)
+    return found
 
 
 def _finds(loop: t.TypedFor, carried: Set[t.Local]) -> IsBranch:

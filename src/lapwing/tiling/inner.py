@@ -14,19 +14,26 @@ its iterations are independent, or it is a chain.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence, Vector, inside_sweep
 from lapwing.tiling.chains import waits_for_integers
-from lapwing.tiling.transposed import TRANSPOSED_LANES, Planes, lanes_of_buffers, planes_of
+from lapwing.tiling.transposed import (
+    MOST_COALESCED_SWEEPS,
+    TRANSPOSED_LANES,
+    Planes,
+    lanes_of_buffers,
+    planes_of,
+)
 
 # Rows in flight. More hide more latency, but each touches a cache line of its own in every plane it reads. Beyond about
 # so many such streams the core's prefetchers lose track and loads go to the outer caches (docs/performance.md).
 MOST_LANES, FEW_LANES = 16, 4
 MOST_SWEEPS_IN_VECTORS = 64  # done at once: many vectors of them, and calls in which little time goes by
 _STREAMS = {MOST_LANES: 32, FEW_LANES: 16}
+_LANES_OF_MANY_SWEEPS = (TRANSPOSED_LANES, TRANSPOSED_LANES // 2)
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,7 @@ class InnerForm:
         )
         if self.coalesced:
             name += f", {loops[self.order[-3]]} coalesced"
+            name += f", {self.sweeps} sweeps" if self.sweeps > 1 else ""
         if self.in_place:
             name += ", rows where they lie"
         return name if self.order == tuple(range(len(self.order))) else f"{name} along {loops[self.order[-1]]}"
@@ -98,16 +106,23 @@ def legal_forms(bound: BoundNest, dependences: Sequence[Dependence]) -> tuple[In
 
 def _in_buffers(bound: BoundNest, order: tuple[int, ...], may_coalesce: bool) -> list[InnerForm]:
     """The forms with buffers. Planes that can be coalesced are seldom better off by themselves: that is tried with the usual
-    number of lanes alone."""
+    number of lanes alone. Where more sweeps could be done at once than rings in a near cache hold, that is tried, too, with the
+    usual number of lanes and with half of it."""
 
-    def forms(coalesced: bool, lanes: Sequence[int]) -> Iterator[InnerForm]:
-        for number in lanes:
-            planes = planes_of(bound, order, coalesced, number)
-            if planes is not None:
-                yield InnerForm(order, number, True, True, planes.sweeps, coalesced)
+    def form(coalesced: bool, lanes: int, sweeps: int | None = None) -> InnerForm | None:
+        planes = planes_of(bound, order, coalesced, lanes, sweeps)
+        return None if planes is None else InnerForm(order, lanes, True, True, planes.sweeps, coalesced)
 
-    in_all_planes = list(forms(True, lanes_of_buffers(True))) if may_coalesce else []
-    return [*forms(False, lanes_of_buffers(False)[: 1 if in_all_planes else None]), *in_all_planes]
+    in_all_planes = _known(form(True, lanes) for lanes in lanes_of_buffers(True)) if may_coalesce else []
+    most = min(MOST_COALESCED_SWEEPS, sweeps_to_join(bound))
+    if in_all_planes and 1 < in_all_planes[0].sweeps < most:
+        in_all_planes += _known(form(True, lanes, MOST_COALESCED_SWEEPS) for lanes in _LANES_OF_MANY_SWEEPS)
+    lanes_of_two = lanes_of_buffers(False)[: 1 if in_all_planes else None]
+    return [*_known(form(False, lanes) for lanes in lanes_of_two), *dict.fromkeys(in_all_planes)]
+
+
+def _known(forms: Iterable[InnerForm | None]) -> list[InnerForm]:
+    return [form for form in forms if form is not None]
 
 
 def planes_in(bound: BoundNest, form: InnerForm) -> Planes | None:

@@ -45,7 +45,8 @@ MOST_SWEEPS, MOST_COALESCED_SWEEPS, _FEWEST_SWEEPS = 16, 8, 2
 _MOST_JOINED_BYTES = 1 << 15
 _MOST_COALESCED_BYTES = 1 << 20  # in the second-level cache, or half of what is as near
 ITEMSIZES = {
-    "float64": 8, "int64": 8, "complex64": 8, "float32": 4, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1
+    "float64": 8, "int64": 8, "complex64": 8, "float32": 4, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1,
+    "uint16": 2, "uint32": 4,
 }  # fmt: skip
 
 Offset = tuple[int, int, int]  # along the lanes, along a row, and from plane to plane of those that are coalesced

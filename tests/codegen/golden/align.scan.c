@@ -10,6 +10,7 @@
 #include "support.h"
 #include "strips.h"
 #include "scans.h"
+#include "ranges.h"
 
 LW_INLINE void align_part_1(int32_t *restrict h, int64_t h_s0, const uint8_t *restrict a, const uint8_t *restrict b,
         int32_t *restrict h_term_out, int32_t match, int32_t mismatch, int32_t gap, int64_t i, int64_t j) {
@@ -25,7 +26,7 @@ LW_INLINE void align_part_2(int32_t *restrict h, int64_t h_s0, int32_t scan_2, i
     *best_2 = lw_max_i32(*best_2, h_now);
 }
 
-void lw_tile_compute(lw_tile *tile, const lw_box *box) {
+static void compute_wide(lw_tile *tile, const lw_box *box) {
     int32_t *restrict const h = tile->arrays[0].base;
     const int64_t h_s0 = tile->arrays[0].stride[0];
     const uint8_t *restrict const a = tile->arrays[1].base;
@@ -52,7 +53,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
             }
             {
                 const int64_t j = strip;
-                lw_strip_scan_max_i32(&h[i * h_s0 + j - 1], h_term_strip, -(int32_t)gap, NULL, 0, NULL, NULL,
+                lw_strip_scan_max_i32(h[i * h_s0 + j - 1], h_term_strip, -(int32_t)gap, NULL, 0, NULL, NULL,
                         scan_1_strip, strip_end - strip + 1);
             }
             #pragma GCC ivdep
@@ -63,6 +64,108 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
         __asm__ volatile("" ::: "memory");
     }
     tile->accumulators[0].i = best_2;
+}
+
+LW_INLINE void align_part_1_narrow(int32_t *restrict h, int64_t h_s0, const uint8_t *restrict a,
+        const uint8_t *restrict b, int16_t *restrict h_term_out, int32_t match, int32_t mismatch, int32_t gap,
+        int64_t i, int64_t j) {
+    const int16_t s = ((int16_t)(a[i - 1]) == (int16_t)(b[j - 1])) ? (int16_t)(int32_t)match
+            : (int16_t)(int32_t)mismatch;
+    const int16_t h_term = lw_max_i16(lw_max_i16((int16_t)0, (int16_t)(h[(i - 1) * h_s0 + j - 1] + s)), (int16_t)(h[(i
+            - 1) * h_s0 + j] - (int16_t)(int32_t)gap));
+    *h_term_out = h_term;
+}
+
+LW_INLINE void align_part_2_narrow(int32_t *restrict h, int64_t h_s0, int16_t scan_2, int16_t *best_2, int64_t i,
+        int64_t j) {
+    const int16_t h_now = scan_2;
+    h[i * h_s0 + j] = h_now;
+    *best_2 = lw_max_i16(*best_2, h_now);
+}
+
+static void compute_narrow(lw_tile *tile, const lw_box *box) {
+    int32_t *restrict const h = tile->arrays[0].base;
+    const int64_t h_s0 = tile->arrays[0].stride[0];
+    const uint8_t *restrict const a = tile->arrays[1].base;
+    const uint8_t *restrict const b = tile->arrays[2].base;
+    const int32_t match = (int32_t)tile->scalars[2].i;
+    const int32_t mismatch = (int32_t)tile->scalars[3].i;
+    const int32_t gap = (int32_t)tile->scalars[4].i;
+    int16_t best_2 = (int16_t)tile->accumulators[0].i;
+    int16_t h_term_strip[LW_STRIP];
+    int16_t scan_1_strip_room[LW_STRIP + LW_SCAN_VECTOR / sizeof(int16_t)] LW_SCAN_ALIGNED;
+    int16_t *const scan_1_strip = scan_1_strip_room + LW_SCAN_VECTOR / sizeof(int16_t) - 1;
+    const int64_t i_end = box->hi[0];
+    for (int64_t i = box->lo[0]; i < i_end; ++i) {
+        const int64_t j_end = box->hi[1];
+        for (int64_t strip = box->lo[1]; strip < j_end; strip += LW_STRIP) {
+            const int64_t strip_end = lw_min_i64(strip + LW_STRIP, j_end);
+            {
+                const int64_t j = strip;
+                LW_FETCH_AHEAD(h[i * h_s0 + j]);
+            }
+            #pragma GCC ivdep
+            for (int64_t j = strip; j < strip_end; ++j) {
+                align_part_1_narrow(h, h_s0, a, b, &h_term_strip[j - strip], match, mismatch, gap, i, j);
+            }
+            {
+                const int64_t j = strip;
+                lw_strip_scan_max_i16(h[i * h_s0 + j - 1], h_term_strip, (int16_t)(-(int16_t)(int32_t)gap), NULL,
+                        (int16_t)0, NULL, NULL, scan_1_strip, strip_end - strip + 1);
+            }
+            #pragma GCC ivdep
+            for (int64_t j = strip; j < strip_end; ++j) {
+                align_part_2_narrow(h, h_s0, scan_1_strip[j - strip + 1], &best_2, i, j);
+            }
+        }
+        __asm__ volatile("" ::: "memory");
+    }
+    tile->accumulators[0].i = best_2;
+}
+
+/* The loop body on ranges. */
+static void align_ranges(const lw_tile *tile, const lw_range *tables, const lw_range *above, const lw_range *row,
+        lw_range *now, lw_range *all) {
+    /* 0: h */
+    const int32_t match = (int32_t)tile->scalars[2].i;
+    const int32_t mismatch = (int32_t)tile->scalars[3].i;
+    const int32_t gap_2 = (int32_t)tile->scalars[4].i;
+    (void)tile;
+    (void)tables;
+    const lw_range s = lw_range_join(lw_range_of((int32_t)match, all), lw_range_of((int32_t)mismatch, all));
+    now[0] = lw_range_max(lw_range_max(lw_range_max(lw_range_of(0, all), lw_range_plus(above[0], s, all)),
+            lw_range_minus(above[0], lw_range_of((int32_t)gap_2, all), all)), lw_range_minus(row[0],
+            lw_range_of((int32_t)gap_2, all), all));
+}
+
+void lw_tile_compute(lw_tile *tile, const lw_box *box) {
+    int32_t *restrict const h = tile->arrays[0].base;
+    const int64_t h_s0 = tile->arrays[0].stride[0];
+    const lw_reach reach = lw_reach_of(tile, align_ranges, NULL, 1, box->hi[1] - box->lo[1]);
+    const int64_t rows_2 = lw_narrow_rows(reach, 1, LW_NARROW_SCANNED);
+    if (rows_2 == 0 || box->hi[1] - box->lo[1] <= 0) {
+        compute_wide(tile, box);
+        return;
+    }
+    const int64_t i_end = box->hi[0];
+    for (int64_t block = box->lo[0]; block < i_end; block += rows_2) {
+        lw_box part = *box;
+        part.lo[0] = block, part.hi[0] = lw_min_i64(block + rows_2, i_end);
+        const int64_t limit = lw_largest_before(reach, part.hi[0] - part.lo[0], LW_NARROW_SCANNED);
+        bool fits_2 = lw_is_narrow(tile->accumulators[0].i);
+        {
+            const int64_t i = part.lo[0];
+            const int64_t j = part.lo[1];
+            fits_2 = fits_2 && lw_within_i32(&h[i * h_s0 + j], h_s0, 1, -1, 0, -1, part.hi[1] - part.lo[1], limit);
+            fits_2 = fits_2 && lw_within_i32(&h[i * h_s0 + j], h_s0, 1, 0, part.hi[0] - part.lo[0], -1, 0, limit);
+        }
+        if (fits_2) {
+            compute_narrow(tile, &part);
+        }
+        else {
+            compute_wide(tile, &part);
+        }
+    }
 }
 
 static void copy_h(const lw_array *source, const lw_array *target, const lw_box *box) {

@@ -629,7 +629,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     int32_t *restrict const h = tile->arrays[0].base;
     const int64_t h_s0 = tile->arrays[0].stride[0];
     const lw_reach reach = lw_reach_of(tile, align_ranges, NULL, 1, box->hi[1] - box->lo[1]);
-    const int64_t rows_2 = lw_narrow_rows(reach, 64);
+    const int64_t rows_2 = lw_narrow_rows(reach, 64, LW_NARROW);
     if (rows_2 == 0 || box->hi[1] - box->lo[1] <= 0) {
         compute_wide(tile, box);
         return;
@@ -638,7 +638,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     for (int64_t block = box->lo[0]; block < i_end; block += rows_2) {
         lw_box part = *box;
         part.lo[0] = block, part.hi[0] = lw_min_i64(block + rows_2, i_end);
-        const int64_t limit = lw_largest_before(reach, part.hi[0] - part.lo[0]);
+        const int64_t limit = lw_largest_before(reach, part.hi[0] - part.lo[0], LW_NARROW);
         bool fits_2 = lw_is_narrow(tile->accumulators[0].i);
         {
             const int64_t i = part.lo[0];

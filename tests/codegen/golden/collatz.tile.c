@@ -67,7 +67,6 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     int64_t last_4 = (int64_t)tile->accumulators[1].i;
     int64_t trap = tile->trap;
     const int64_t whole_region_end = box->hi[0];
-    #pragma GCC ivdep
     for (int64_t whole_region = box->lo[0]; whole_region < whole_region_end; ++whole_region) {
         collatz_point(steps, steps_shape0, longest, most, &longest_5, &last_4, &trap);
     }

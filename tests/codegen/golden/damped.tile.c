@@ -26,7 +26,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     const int64_t f_s0 = tile->arrays[1].stride[0];
     const double _Complex k = lw_c128(tile->scalars[2].f, tile->scalars[3].f);
     int64_t *const power = &tile->accumulators[0].i;
-    double power_terms[LW_TERMS + LW_VECTOR];
+    double power_terms[LW_TERMS + LW_PAIR] __attribute__((aligned(64)));
     int64_t power_count = 0;
     const int64_t begin = box->lo[1], end = box->hi[1];
     if (begin >= end) return;

@@ -5,6 +5,7 @@
  *           u[i, j] = u[i - 1, j] / table[kind[i, j]] + table[-1]
  */
 #include "lapwing.h"
+#define LW_ONE_TRAP
 #include "support.h"
 
 LW_INLINE void looked_up_point(double *restrict u, int64_t u_s0, const double *restrict table, int64_t table_n0,

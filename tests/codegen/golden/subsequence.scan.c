@@ -66,7 +66,7 @@ static void compute_interior(lw_tile *tile, const lw_box *box) {
             }
             {
                 const int64_t j = strip;
-                lw_strip_scan_max_i64(&c[i * c_s0 + j - 1], c_term_strip, INT64_C(0), NULL, INT64_C(0), NULL,
+                lw_strip_scan_max_i64(c[i * c_s0 + j - 1], c_term_strip, INT64_C(0), NULL, INT64_C(0), NULL,
                         c_resets_strip, scan_1_strip, strip_end - strip + 1);
             }
             #pragma GCC ivdep

@@ -103,7 +103,6 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     double *restrict const x = tile->arrays[2].base;
     const int64_t b_shape0 = tile->scalars[0].i;
     const int64_t i_end = box->hi[0];
-    #pragma GCC ivdep
     for (int64_t whole_region = box->lo[0]; whole_region < i_end; ++whole_region) {
         substituted_point(b, L, L_s0, x, b_shape0);
     }

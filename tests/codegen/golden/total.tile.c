@@ -19,7 +19,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     double *restrict const u = tile->arrays[0].base;
     const int64_t u_s0 = tile->arrays[0].stride[0];
     int64_t *const above = &tile->accumulators[0].i;
-    double above_terms[LW_TERMS + LW_VECTOR];
+    double above_terms[LW_TERMS + LW_PAIR] __attribute__((aligned(64)));
     int64_t above_count = 0;
     const int64_t i_end = box->hi[0];
     for (int64_t i = box->lo[0]; i < i_end; ++i) {

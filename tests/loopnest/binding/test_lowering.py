@@ -305,6 +305,46 @@ def test_loops_over_offsets_are_unrolled() -> None:
     assert len(reads) == len(nest.stores) == 4
 
 
+def weighted(u, w, out):
+    for i in range(1, u.shape[0] - 1):
+        for j in range(1, u.shape[1] - 1):
+            s = 0.0
+            for d in range(2):
+                for e in range(-1, 1):
+                    s += w[d, e + 1] * u[i + d, j + e]
+            for c in range(2):
+                s += w[c, c]
+            out[i, j] = s
+
+
+def test_loops_over_offsets_into_what_is_read_are_unrolled_and_others_stay() -> None:
+    nest = lw.nest(weighted).loops
+    reads = [access.text for _, access in ir.body_reads(nest.body)]
+    assert reads == [
+        "w[0, -1 + 1]", "u[i + 0, j + -1]", "w[0, 0 + 1]", "u[i + 0, j + 0]",
+        "w[1, -1 + 1]", "u[i + 1, j + -1]", "w[1, 0 + 1]", "u[i + 1, j + 0]", "w[c, c]",
+    ]  # fmt: skip
+    assert [s.index for s in ir.all_statements(nest.body) if isinstance(s, ir.For)] == ["c"]
+
+
+def lowest(u, ground):
+    found = True
+    while found:
+        found = False
+        for i in range(1, u.shape[0] - 1):
+            for d in range(-1, 2):
+                if u[i + d] > ground[i]:
+                    u[i + d] = ground[i]
+                    found = True
+    return d
+
+
+def test_loops_over_offsets_of_a_region_are_unrolled() -> None:
+    bound = bound_of(lowest, np.ones(9), np.zeros(9), sequential=True)
+    assert [s.index for s in ir.all_statements(bound.nest.body) if isinstance(s, ir.For)] == ["i"]
+    assert lw.nest(lowest)(np.ones(9), np.zeros(9)) == 1
+
+
 @pytest.mark.parametrize("function", [broken, long])
 def test_loops_that_end_early_and_long_ones_stay(function: Function) -> None:
     nest = lw.nest(function).loops

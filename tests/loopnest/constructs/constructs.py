@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -396,3 +397,52 @@ def nests_in_both_arms(x, y, n):
             x[i] = 0.25 * (x[i - 1] + x[i])
         n = max(n, y[1])
     return n
+
+
+@case(u=grid(3, 5, 6))
+def slices_of_shapes(u):
+    n, m = u.shape[1:]
+    rows, columns = u.shape[-2:]
+    for k in range(u.shape[:1][0]):
+        for i in range(1, n):
+            for j in range(m):
+                u[k, i, j] = u[k, i - 1, j] + columns - rows
+
+
+@case(u=grid(9, 11), weights=grid(3, 3, seed=1), out=grid(9, 11, seed=2))
+def weights_of_a_window(u, weights, out):
+    n, m = u.shape
+    for i in range(1, n - 1):
+        for j in range(1, m - 1):
+            s = 0.0
+            for di in range(-1, 2):
+                for dj in range(-1, 2):
+                    if di == 0 and dj == 0:
+                        continue
+                    s += weights[di + 1, dj + 1] * u[i + di, j + dj]
+            out[i, j] = s
+
+
+@case(u=grid(9, 11), out=grid(9, 11, seed=2))
+def functions_of_both_zeros(u, out):
+    for i in range(u.shape[0]):
+        for j in range(u.shape[1]):
+            out[i, j] = math.atan2(0.0, -u[i, j]) + 2 * math.atan2(-0.0, -u[i, j])
+
+
+@case(state=integers(0, 3, 9, 11), out=integers(0, 1, 9, 11))
+def first_of_the_neighbours(state, out):
+    n, m = state.shape
+    for i in range(n):
+        for j in range(m):
+            for di, dj in ((-1, 0), (1, 0), (0, -1), (0, 1)):
+                if not (0 <= i + di < n and 0 <= j + dj < m):
+                    continue
+                if state[i + di, j + dj] == 2:
+                    out[i, j] = 10 + di
+                    break
+            for d in (-1, 1, 0):
+                if state[max(i + d, 0) % n, j] == 1:
+                    break
+                out[i, j] += 100
+            out[i, j] += d

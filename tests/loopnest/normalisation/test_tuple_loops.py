@@ -95,7 +95,7 @@ def test_rows_that_stay(body: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        "for d in (1, 2):\n    break",
+        "for d in (1, 2):\n    for k in u:\n        n = k\n    else:\n        break",
         "for d in (1, 2):\n    d = 3",
         "for d in (1, n):\n    u[d] = 1",
         "for d in (1, 2):\n    u[d] = 1\nelse:\n    u[0] = 1",
@@ -105,6 +105,25 @@ def test_rows_that_stay(body: str) -> None:
 )
 def test_loops_that_stay(body: str) -> None:
     assert [ast.dump(s) for s in unrolled(tree(body)).body] == [ast.dump(s) for s in tree(body).body]
+
+
+@pytest.mark.parametrize(
+    ("body", "after"),
+    [
+        (
+            "for d in (1, 2):\n    if u[d] > n:\n        u[0] = d\n        break",
+            "stopped = False\nif u[1] > n:\n    u[0] = 1\n    stopped = True\n    pass\n"
+            "if not stopped:\n    if u[2] > n:\n        u[0] = 2\n        stopped = True\n        pass",
+        ),
+        (
+            "for d in (1, 2):\n    if u[d] > n:\n        break\nu[0] = d",
+            "stopped = False\nd = 1\nif u[1] > n:\n    stopped = True\n    pass\n"
+            "if not stopped:\n    d = 2\n    if u[2] > n:\n        stopped = True\n        pass\nu[0] = d",
+        ),
+    ],
+)
+def test_copies_behind_one_that_ends_the_loop_are_done_where_none_has(body: str, after: str) -> None:
+    assert "\n".join(ast.unparse(statement) for statement in unrolled(tree(body)).body) == after
 
 
 def test_the_bits_of_the_loop() -> None:

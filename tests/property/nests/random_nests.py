@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 FLOATS = ("float64", "float32")
 COMPLEX = ("complex128", "complex64")
 FRACTIONAL = (*FLOATS, *COMPLEX)
-INTEGERS = ("int32", "int64", "int16", "int8", "uint8")
+INTEGERS = ("int32", "int64", "int16", "int8", "uint8", "uint16", "uint32")
 DTYPES = (*FRACTIONAL, *INTEGERS, "bool")
 SPACE_NAMES, SWEEP_NAMES = ("i", "j", "k", "l"), ("s", "t")
 
@@ -70,7 +70,7 @@ class ArraySpec:
         if self.style == "index":
             return random.integers(0, TABLE_LENGTH, self.shape).astype(self.dtype)
         if self.dtype in INTEGERS:
-            low = 0 if self.dtype == "uint8" else -9
+            low = 0 if self.dtype.startswith("uint") else -9
             values = random.integers(low, 10, self.shape).astype(self.dtype)
             limits = np.iinfo(self.dtype)
             specials = np.array([limits.min, limits.max, limits.max - 1, limits.min + 1], self.dtype)
@@ -284,7 +284,7 @@ class Builder:
         if self.along is not None:
             loops.sort(key=lambda k: k != self.depth + self.along)
         dtype = (
-            self.pick(*FLOATS, "int32", "uint8", *FLOATS, "int8", "int64", *FLOATS, "bool", "int16")
+            self.pick(*FLOATS, "int32", "uint8", *FLOATS, "int8", "int64", *FLOATS, "bool", "int16", "uint32", "uint16")
             if self.rich
             else "int64"
         )
@@ -681,7 +681,7 @@ class Builder:
             return f"{self.pick('max', 'min')}({a}, {self.expression(dtype, depth - 1)})"
         if way == "divide":
             divisor = self.leaf(dtype) if self.chance(50) else self.pick("4", "3", "-2")
-            if dtype == "uint8" and divisor == "-2":
+            if dtype.startswith("uint") and divisor == "-2":
                 divisor = "2"
             return f"({a} {self.pick('//', '%', '/')} {divisor})"
         if way == "negative":

@@ -167,6 +167,7 @@ class _Builder:
             size, size, f"1, {size}", f"{size} - 1", f"{size} - 1, -1, -1", f"0, {size}, 2", f"{size}, 0, -2",
             f"{outer}, {size}", f"{outer} + 1", f"{outer}, {outer} - 3, -1", f"-2, {size}, 3",
             f"0, {size}, 1 + {outer} % 3", f"{size} - 1, -1, {outer} % 4 - 4", f"1, {size}, {self.whole(0)} % 3",
+            "-1, 2", "1, -2, -1", "3",
         )  # fmt: skip
         self.indices.append(name)
         lines = [f"for {name} in range({text}):", *("    " + line for line in self.block(depth - 1, True))]
@@ -194,7 +195,9 @@ class _Builder:
     def index(self, extent: int, name: str, axis: int) -> str:
         """An index that is inside mostly."""
         size = f"{name}.shape[{axis}]"
-        way = self.pick("remainder", "remainder", "remainder", "number", "number", "end", "bare")
+        way = self.pick("remainder", "remainder", "remainder", "number", "number", "end", "bare", "offset")
+        if way == "offset" and len(self.indices) > 1:
+            return f"{self.indices[-2]} + {self.indices[-1]}"
         if way == "number":
             return str(self.integer(0, extent - 1))
         if way == "end":

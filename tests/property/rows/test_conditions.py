@@ -86,7 +86,7 @@ def check_nest(data: st.DataObject, is_mixed: bool) -> None:
     arrays = [array.astype(dtype) for array in arrays]
     narrow = []
     if is_mixed:
-        dtypes = [data.draw(st.sampled_from("int8|uint8|int16|int32".split("|"))) for _ in range(2)]
+        dtypes = [data.draw(st.sampled_from("int8|uint8|int16|int32|uint16|uint32".split("|"))) for _ in range(2)]
         ends = [[np.iinfo(d).min, np.iinfo(d).max, np.iinfo(d).max // 2 + 1] for d in dtypes]
         narrow = [rng.choice([0, 1, 2, 3, *end], n).astype(d) for d, end in zip(dtypes, ends, strict=True)]
         narrow.append(rng.integers(0, 2, n).astype(bool))

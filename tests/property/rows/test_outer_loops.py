@@ -25,7 +25,7 @@ from lapwing.codegen.tile import tile_source
 from lapwing.runtime.execute import tile_library
 from lapwing.tiling.inner import legal_forms
 
-DTYPES = ("float64", "float64", "float32", "int64", "int32", "int16", "uint8")
+DTYPES = ("float64", "float64", "float32", "int64", "int32", "int16", "uint8", "uint32", "uint16")
 ELEMENTS = (
     "a[i, k]",
     "b[k, j]",

@@ -112,6 +112,8 @@ def wavefronts(draw: st.DrawFn) -> str:
         body.append(f"other = {value[1]}")
     body += draw(st.lists(st.sampled_from(STORES), min_size=1, max_size=4))
     body += draw(st.lists(st.sampled_from(READ_AGAIN), max_size=1))
+    if draw(st.integers(0, 5)) == 0:
+        body += [f"if {draw(st.sampled_from(('x > 5', 'y == 2', 'b[x] > 0.0')))}:", "    b[x] = b[x] + new"]
     x = draw(st.sampled_from(DIRECTIONS)).replace("x = ", "")
     bounds = draw(st.sampled_from(BOUNDS))
     lines = ["for j in range(1, n):", f"    left = {draw(st.sampled_from(FIRST))}", "    before = 0.0", "    new = 0.0"]
@@ -390,3 +392,29 @@ def test_every_process_writes_the_same_text() -> None:
         found.add(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
     assert len(found) == 1
     assert "_in_lanes(" in found.pop()
+
+
+@lw.nest
+def stored_again(h, d, letters, w):
+    for i in range(1, h.shape[0]):
+        letter = letters[i]
+        for j in range(1, h.shape[1]):
+            d[i, j] = h[i, j - 1] - h[i - 1, j]
+            h[i, j] = max(h[i - 1, j - 1] + letter, h[i, j - 1] * 0.5)
+            if j > 5:
+                h[i, j] = h[i, j] + w[j]
+            d[i, j] = d[i, j] + h[i, j]
+
+
+def test_elements_that_a_condition_stores_to_again() -> None:
+    random = np.random.default_rng(3)
+    expected = {
+        "h": random.random((30, 90)),
+        "d": np.zeros((30, 90)),
+        "letters": random.random(30),
+        "w": random.random(90),
+    }
+    found = {name: values.copy() for name, values in expected.items()}
+    stored_again.python(**expected)
+    stored_again(**found)
+    check_arrays(found, expected)

@@ -23,7 +23,7 @@ from lapwing.api.calls.run import run
 from lapwing.codegen.tile import reason_against_vectors
 from lapwing.tiling.inner import legal_forms
 
-INTEGERS, FLOATS = ("int8", "uint8", "bool", "int16", "int32", "int64"), ("float32", "float64")
+INTEGERS, FLOATS = ("int8", "uint8", "bool", "int16", "uint16", "int32", "uint32", "int64"), ("float32", "float64")
 SPECIAL = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 5e-324, 1e-310, 1e300, 1e-40])
 # Elements of written arrays that lanes find at other iterations, and their own of those that are only read.
 WRITTEN = (
@@ -90,7 +90,7 @@ class Elements:
     def values(self, kind: str) -> st.SearchStrategy[str]:
         if kind == "bool":
             return self.tests()
-        integers = self._elements(("int8", "uint8", "int16", "int32", "int64")) or ["i"]
+        integers = self._elements(("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")) or ["i"]
         numbers = st.sampled_from(integers)
         simple = numbers | st.sampled_from(["0", "1", "3"])
         whole = st.one_of(
@@ -125,7 +125,8 @@ class Elements:
 
     def tests(self) -> st.SearchStrategy[str]:
         bools = self._elements(("bool",))
-        numbers = st.sampled_from(self._elements(("int8", "uint8", "int16", "int32", "int64", *FLOATS)) or ["i"])
+        kinds = tuple(dtype for dtype in (*INTEGERS, *FLOATS) if dtype != "bool")
+        numbers = st.sampled_from(self._elements(kinds) or ["i"])
         compared = st.builds("{} {} {}".format, numbers, st.sampled_from("< <= == != >".split()), numbers)
         return compared | st.sampled_from(bools) if bools else compared
 
@@ -136,7 +137,7 @@ def arguments_of(dtypes: dict[str, str], shape: tuple[int, int], seed: int) -> d
     def made(dtype: str, extents: tuple[int, ...]) -> Any:
         if dtype == "bool":
             return rng.random(extents) < 0.5
-        values = rng.integers(0 if dtype == "uint8" else -9, 10, extents).astype(dtype)
+        values = rng.integers(0 if dtype.startswith("uint") else -9, 10, extents).astype(dtype)
         ends = SPECIAL if dtype in FLOATS else np.array([np.iinfo(dtype).min, np.iinfo(dtype).max])
         at = rng.random(extents) < 0.1
         with np.errstate(all="ignore"):

@@ -21,16 +21,28 @@ from searching import search
 import lapwing as lw
 from lapwing.api.calls.run import run
 from lapwing.codegen.lanes import points
+from lapwing.codegen.rows.tile_loops import is_scanned
 from lapwing.codegen.tile import tile_source
+from lapwing.runtime.binding import native
 from lapwing.runtime.execute import tile_library
 from lapwing.tiling.faces import faces_of
 from lapwing.tiling.inner import legal_forms
 
 PLACES = ["i - 1, j - 1", "i - 1, j", "i, j - 1"]
-TESTS = ["a[i - 1] == b[j - 1]", "a[i - 1] != b[j - 1]", "h[i - 1, j] > h[i, j - 1]", "gap > 3", "a[i - 1] < b[j - 1]"]
-LETTERS = ("int8", "uint8", "int16", "int32", "int64")
-# Of what rows begin with: small, near the ends of 16 bits, beyond them, and at those of 32.
-LARGEST = (0, 9, 1000, 16_383, 30_000, 32_700, 32_767, 40_000, 2**31 - 1)
+TESTS = [
+    "a[i - 1] == b[j - 1]", "a[i - 1] != b[j - 1]", "h[i - 1, j] > h[i, j - 1]", "gap > 3", "a[i - 1] < b[j - 1]",
+    "h[i - 1, j] > gap", "h[i - 1, j - 1] + gap > h[i - 1, j]", "h[i - 1, j] - 30000 < h[i, j - 1] + 30000",
+    "(h[i - 1, j] - gap if a[i - 1] == b[j - 1] else 0) > 0",
+]  # fmt: skip
+# To the element before, with the same in all iterations or not.
+ADDED = (
+    "- 1", "- 1", "+ gap", "+ gap", "+ 0", "- 250", "- 300", "- True", "- w[i, j]", "- w[i, j] - gap",
+    "- (1100 if a[i - 1] == b[j - 1] else False)", "+ (4000 if w[i, j] == 1 else -4000)",
+)  # fmt: skip
+WITHOUT = {64: (), 32: ("-mno-avx512f",), 16: ("-mno-avx512f", "-mno-avx2")}
+LETTERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")
+# Of what rows begin with: small, near the ends of what scans hold and of 16 bits, beyond them, and at those of 32.
+LARGEST = (0, 9, 1000, 4000, 8000, 8191, 16_383, 30_000, 32_700, 32_767, 40_000, 2**31 - 1)
 
 
 @st.composite
@@ -46,7 +58,7 @@ def recurrences(draw: st.DrawFn) -> str:
         stored = [f"{other}[i, j]" for other in arrays[:k]]
         value = draw(values(arrays, stored, 2))
         if array == "h":  # a chain along the row, so that there are lanes
-            extremum, added = draw(st.sampled_from(("max", "min"))), draw(st.sampled_from(("- 1", "+ gap", "+ 0")))
+            extremum, added = draw(st.sampled_from(("max", "min"))), draw(st.sampled_from(ADDED))
             value = f"{extremum}({value}, h[i, j - 1] {added})"
         if draw(st.booleans()):
             lines.append(f"            x{k} = {value}")
@@ -93,7 +105,9 @@ def check(data: st.DataObject) -> None:
     dtype = data.draw(st.sampled_from(("int32", "int64")), label="dtype")
     letters = data.draw(st.sampled_from(LETTERS), label="letters")
     largest = data.draw(st.sampled_from(LARGEST), label="largest")
-    gap = data.draw(st.integers(-4, 12) | st.sampled_from((300, 32_000, 40_000, 2**31 - 1)), label="gap")
+    gap = data.draw(
+        st.integers(-4, 12) | st.sampled_from((256, 257, 1000, 8000, 32_000, 40_000, 2**31 - 1)), label="gap"
+    )
     width = data.draw(st.sampled_from((16, 32, 64)), label="bytes of a vector")
     tile = data.draw(st.none() | st.integers(1, 150), label="tile")
     scores = data.draw(st.sampled_from((3, 3, 12, 127, 128, 30_000)), label="scores")
@@ -130,10 +144,14 @@ def check(data: st.DataObject) -> None:
     except IndexError:
         raises, expected = True, arguments()
     bound = nest.bind(found)
-    form = next(form for form in forms_with_vectors(width, bound, nest.dependences) if form.transposed)
+    forms = forms_with_vectors(width, bound, nest.dependences)
+    forms = [form for form in forms if form.transposed or (form.scanned and is_scanned(bound, form))]
+    form = data.draw(st.sampled_from(forms), label="form")
     plan = in_form(nest.using(tile=tile).plan(**found), bound, form)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(points, "vector_bytes", lambda: width)
+        if form.scanned:
+            patched.setattr(native, "TILE_FLAGS", (*native.TILE_FLAGS, *WITHOUT[width]))
         tile_library.cache_clear()
         if raises:
             with pytest.raises(lw.RunError):
@@ -206,10 +224,26 @@ def scored(h, a, b, score):
             h[i, j] = max(0, h[i - 1, j - 1] + score[a[i - 1], b[j - 1]], h[i - 1, j] - 4, h[i, j - 1] - 4)
 
 
-def is_narrow(nest: lw.Nest, **arguments: Any) -> bool:
+@lw.nest
+def subsequence(d, a, b):
+    for i in range(1, d.shape[0]):
+        for j in range(1, d.shape[1]):
+            d[i, j] = d[i - 1, j - 1] + 1 if a[i - 1] == b[j - 1] else max(d[i - 1, j], d[i, j - 1])
+
+
+def is_narrow(nest: lw.Nest, scanned: bool = False, **arguments: Any) -> bool:
     bound = nest.bind(arguments)
-    form = next(form for form in legal_forms(bound, nest.dependences) if form.transposed)
+    form = next(form for form in legal_forms(bound, nest.dependences) if (form.scanned if scanned else form.transposed))
     return "lw_narrow_rows" in tile_source(bound, faces_of(bound), form)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_which_scans_are_narrow(dtype: str) -> None:
+    d, letters, both = np.zeros((81, 81), dtype), np.zeros(80, np.int8), np.zeros((2, 80), np.int8)
+    assert is_narrow(linear, True, h=d, a=letters, b=letters.astype(np.int64))
+    assert is_narrow(distance, True, d=d, a=letters, b=letters)
+    assert is_narrow(batch, True, h=np.zeros((2, 81, 81), dtype), a=both, b=both, opening=4, extending=1)
+    assert not is_narrow(subsequence, True, d=d, a=letters, b=letters)  # what is reset
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
@@ -227,15 +261,62 @@ def test_which_tiles_are_narrow(dtype: str) -> None:
     assert not is_narrow(looking_back, h=whole(81, 81))
 
 
-@pytest.mark.parametrize("largest", [3, 32_600, 33_000])
-def test_batches(largest: int) -> None:
+@pytest.mark.parametrize("scanned", [False, True], ids=["in buffers", "scans"])
+@pytest.mark.parametrize("largest", [3, 8000, 32_600, 33_000])
+def test_batches(largest: int, scanned: bool) -> None:
     generator = np.random.default_rng(largest)
     h = generator.integers(-largest, largest, (2, 70, 90), np.int32)
     letters = [generator.integers(0, 3, (2, 90)) for _ in range(2)]
     expected = h.copy()
     batch.python(expected, *letters, 4, 1)
     bound = batch.bind({"h": h, "a": letters[0], "b": letters[1], "opening": 4, "extending": 1})
-    form = next(form for form in legal_forms(bound, batch.dependences) if form.transposed)
+    form = next(
+        form for form in legal_forms(bound, batch.dependences) if (form.scanned if scanned else form.transposed)
+    )
     found = {"h": h, "a": letters[0], "b": letters[1], "opening": 4, "extending": 1}
     run(batch, found, plan=in_form(batch.plan(**found), bound, form))
     np.testing.assert_array_equal(h, expected)
+
+
+@lw.nest
+def compared(h, gap):
+    for i in range(1, h.shape[0]):
+        for j in range(1, h.shape[1]):
+            h[i, j] = max(h[i, j - 1] - 1, h[i - 1, j] if h[i - 1, j - 1] + gap > h[i - 1, j] else 0)
+
+
+@pytest.mark.parametrize("gap", [5, 32_767, 40_000])
+def test_what_is_compared_alone_may_be_large(gap: int) -> None:
+    h = np.random.default_rng(gap).integers(-9, 9, (140, 140)).astype(np.int32)
+    expected, found = h.copy(), {"h": h, "gap": gap}
+    compared.python(expected, gap)
+    bound = compared.bind(found)
+    form = next(form for form in legal_forms(bound, compared.dependences) if form.transposed)
+    run(compared, found, plan=in_form(compared.plan(**found), bound, form))
+    np.testing.assert_array_equal(h, expected)
+
+
+@lw.nest
+def with_costs(h, a):
+    for i in range(1, h.shape[0]):
+        for j in range(1, h.shape[1]):
+            h[i, j] = max(h[i - 1, j], h[i, j - 1] - (1100 if a[j] == 1 else 0))
+
+
+@lw.nest
+def with_flags(h, a):
+    for i in range(1, h.shape[0]):
+        for j in range(1, h.shape[1]):
+            h[i, j] = min(h[i - 1, j - 1] + (0 if a[i] == a[j] else True), h[i - 1, j] + True, h[i, j - 1] + 1)
+
+
+@pytest.mark.parametrize("nest", [with_costs, with_flags], ids=lambda nest: nest.name)
+def test_what_is_added_may_vary_or_be_a_flag(nest: lw.Nest) -> None:
+    found = {"h": np.zeros((2, 64), np.int32), "a": np.ones(64, np.int8)}
+    found["h"][1, 0] = 3000
+    expected = found["h"].copy()
+    nest.python(expected, found["a"])
+    bound = nest.bind(found)
+    form = next(form for form in legal_forms(bound, nest.dependences) if form.scanned)
+    run(nest, found, plan=in_form(nest.plan(**found), bound, form))
+    np.testing.assert_array_equal(found["h"], expected)

@@ -38,10 +38,10 @@ ADDED = ("", "", " - gap", " + 1", " - 3", " + w[i, j]", " - w[i, j - 1]", " + w
 TESTS = ("a[i - 1] == b[j - 1]", "w[i, j] > 0", "j > 5", "i == 2", "h[i - 1, j] > w[i, j]", "w[i, j] == 1")
 WIDTHS = {64: (), 32: ("-mno-avx512f",), 16: ("-mno-avx512f", "-mno-avx2")}
 # Of what rows begin with and grow by: small, at the limits of what is computed in vectors, and such that wraps.
-LARGEST = (0, 9, 1000, 2**21, 2**24 - 1, 2**24, 2**24 + 1, 2**30, 2**31 - 1)
+LARGEST = (0, 9, 1000, 4000, 8191, 2**21, 2**24 - 1, 2**24, 2**24 + 1, 2**30, 2**31 - 1)
 FAR = (0, 3, -3, -(2**31), 2**31 - 1)
 GROWTH = (1, 1, 5, 2**11, 2**31 - 1)
-GAPS = (-2, 0, 1, 3, 2**10, 2**11, 2**13, 2**30, 2**31 - 1)
+GAPS = (-2, 0, 1, 3, 2**8, 2**10, 2**11, 2**13, 2**30, 2**31 - 1)
 
 
 @st.composite

@@ -286,6 +286,37 @@ def each_rank_by_itself() -> None:
     assert same(found, right)
 
 
+@lw.nest
+def from_ever_others(u, starts):
+    """A region, between lines that only Python runs, that is made for any integers before long, and may raise then."""
+    for start in starts:
+        print(end="")
+        for i in range(start, u.shape[0]):
+            u[i] = 0.5 * u[i - 1] + u[start]
+
+
+@scenario
+def regions_that_ranks_call_with_different_integers() -> None:
+    rank, size = rank_and_size()
+    given, expected = numbers(1, 40), numbers(1, 40)
+    if size > 1:
+        with pytest.raises(lw.RefusedError, match="start differs between ranks: 1 on rank 0"):
+            from_ever_others(given, [1 + rank])
+        assert same(given, expected)
+
+
+@scenario
+def ranks_that_have_called_it_by_themselves() -> None:
+    rank, _ = rank_and_size()
+    starts = [1, 2, 3, 4, 5, 6, 7, 8, 1]
+    if rank == 0:
+        from_ever_others.using(comm=lw.SELF)(numbers(1, 40), starts)
+    given, expected = numbers(2, 40), numbers(2, 40)
+    from_ever_others(given, starts)
+    from_ever_others.python(expected, starts)
+    assert same(given, expected)
+
+
 @scenario
 def arrays_that_are_let_go_of() -> None:
     from lapwing.runtime.arrays.coherent import Coherence

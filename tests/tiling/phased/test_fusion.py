@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from there_and_back import back, there
 
@@ -11,6 +12,7 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.phased_nest import PhasedNest
 from lapwing.planner.choose import Wishes, make_plan
 from lapwing.planner.phased import make_phased_plan
+from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.phased import fusion
 from lapwing.tiling.phased.fusion import Fusion, Shifts, shifts_of
 
@@ -120,6 +122,24 @@ def test_planes_are_cut_into_strips(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = found.steps(0)
     assert len(steps) == 3 * 4 * found.blocks == len({step for _, phase, step in found.order() if phase == 0})
     assert steps[0] == ((1, 2), (1, 12), (1, N - 1))
+
+
+@lw.nest
+def recorded(u, v, out, steps):
+    for t in range(steps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(u.shape[1]):
+                v[i, j] = v[i, j] + u[i - 1, j]
+                out[t, i, j] = v[i, j]
+
+
+def test_of_a_record_of_sweeps_only_what_one_touches_is_to_stay_in_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    u, steps = np.ones((20, 10)), 50
+    bound = recorded.bind({"u": u, "v": u.copy(), "out": np.ones((steps, 20, 10)), "steps": steps})
+    phased = PhasedNest("recorded", (bound,))
+    assert [fusion._bytes_of_a_sweep(phased, array) for array in phased.arrays] == [1600, 1600, 1600]
+    monkeypatch.setattr(fusion, "cached_bytes", lambda: 4800)
+    assert fusion.fusion_of(phased, [InnerForm((0, 1), 1, independent=True)]) is None
 
 
 def test_sweeps_of_a_nest_are_fused_on_one_rank(monkeypatch: pytest.MonkeyPatch) -> None:

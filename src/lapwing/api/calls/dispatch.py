@@ -21,6 +21,7 @@ from lapwing.api.calls.free_scalars import FreeScalars, Numbers
 from lapwing.api.calls.planned import PlannedNest
 from lapwing.api.calls.repeated import RepeatedCalls
 from lapwing.api.calls.run import bound_alone, check_aliases, run
+from lapwing.api.calls.tabulated import TabulatedCall, tabulation_of
 from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.promotion import CARRIED_LIMIT
@@ -65,7 +66,7 @@ class Dispatcher:
         self._kinds = tuple(
             _kind_of_start if name in starts - free else kind for name, kind in zip(names, kinds, strict=True)
         )
-        self._remembered: Memo[_BoundCall] = Memo()
+        self._remembered: Memo[_BoundCall | TabulatedCall] = Memo()
         self._refused: Memo[RefusedError] = Memo()
         self._again: _Again | None = None
         self._on_ranks = RepeatedCalls(nest, self._positions, kinds, tuple(name for name in names if name in free))
@@ -86,7 +87,7 @@ class Dispatcher:
             key = known = None
         if key is None:
             return _BoundCall(nest, self._positions, (), values).run(values)
-        scalars = None if known is None else known.scalars(values)
+        scalars: Any = None if known is None else known.scalars(values)
         if known is None or scalars is None:
             known = self._bound(nest, key, values)
             results = known.run(values)
@@ -103,23 +104,33 @@ class Dispatcher:
         again = self._again
         if again is None:
             return None
-        if kwargs or len(args) != len(self._parameters):
+        if kwargs and not args and tuple(kwargs) == self._parameters:
+            args = tuple(kwargs.values())
+        elif kwargs or len(args) != len(self._parameters):
             if not self._fits(len(args), kwargs):
                 return None
             args = (*args, *self._rest(len(args), kwargs))
         return again(nest, args)
 
-    def _bound(self, nest: PlannedNest, key: Any, values: Values) -> _BoundCall:
+    def _bound(self, nest: PlannedNest, key: Any, values: Values) -> _BoundCall | TabulatedCall:
         """Raises RefusedError, at once where a call like an earlier one is kept from being cut into tiles."""
         refused = self._refused.get(key)
         if refused is not None:
             raise refused.with_traceback(None)
         try:
-            return _BoundCall(nest, self._positions, self._free, values)
+            arguments = {name: values[self._positions[name]] for name in nest.loops.parameters}
+            bound = bound_alone(nest, arguments)
+            found = tabulation_of(nest, bound, arguments)
+            if found is not None:
+                return TabulatedCall(nest, found, self._positions, values, self._call)
+            return _BoundCall(nest, self._positions, self._free, values, bound)
         except RefusedError as error:
             if all(refusal.tiled_only for refusal in error.refusals):
                 self._refused.keep(key, error)
             raise
+
+    def _call(self, nest: PlannedNest, positions: Mapping[str, int], values: Values) -> _BoundCall:
+        return _BoundCall(nest, positions, self._free, values)
 
     def likeness(self, args: Values) -> Any:
         """Equal for calls that bind alike, with arrays at the same places; None where that is not known. args: by position."""
@@ -173,7 +184,7 @@ class _Again:
     def __init__(
         self,
         nest: PlannedNest,
-        known: _BoundCall,
+        known: _BoundCall | TabulatedCall,
         kinds: Sequence[Callable[[Any], Any]],
         outside: Outside,
         values: Values,
@@ -214,7 +225,7 @@ class _Again:
             values = [*args, *around]
         if not communicator.is_alone(nest.comm):
             return None
-        scalars = self._known.scalars(values)
+        scalars: Any = self._known.scalars(values)
         return None if scalars is None else self._known.run(values, scalars)
 
 
@@ -269,19 +280,39 @@ def _kind_of_free_number(value: Any) -> Any:
 class _BoundCall:
     """A nest bound and planned for calls that are alike, and its runs that are not under way."""
 
-    def __init__(self, nest: PlannedNest, positions: Mapping[str, int], free: Sequence[str], values: Values) -> None:
+    def __init__(
+        self,
+        nest: PlannedNest,
+        positions: Mapping[str, int],
+        free: Sequence[str],
+        values: Values,
+        bound: BoundNest | None = None,
+    ) -> None:
         self._nest = nest
         self._parameters = [(name, positions[name]) for name in nest.loops.parameters]
-        self._bound = bound_alone(nest, self._arguments(values))
+        self._bound = bound_alone(nest, self._arguments(values)) if bound is None else bound
         self._calls = self._planned(values)
+        if (region := self._in_its_order(free)) is not None:
+            self._nest = region
+            self._parameters = [(name, positions[name]) for name in region.loops.parameters]
+            self._bound = bound_alone(region, self._arguments(values))
+            self._calls = self._planned(values)
         self._arrays = [positions[array.name] for array in self._bound.arrays]
-        self._addresses = [_address_in(values[position]) for position in self._arrays]
+        self._are_buffers = all(_is_buffer(values[position]) for position in self._arrays)
         self._spans = [_span(values[position]) for position in self._arrays]
         self._pairs = _pairs_to_tell_apart(self._bound)
         self._scalars = FreeScalars(self._bound, positions, free, values)
         self._is_empty = self._bound.domain.is_empty
         self._idle = [] if self._is_empty else [self._prepared(values)]
         self.is_small = all(prepared.is_small for prepared in self._idle)
+
+    def _in_its_order(self, free: Sequence[str]) -> PlannedNest | None:
+        """What the nest is better run as, where that hangs on no more of the call and nothing was chosen by hand."""
+        nest = self._nest
+        if nest.is_cut_by_hand:
+            return None
+        region = nest.in_its_order(self._bound, self._calls.plan)
+        return region if region is not None and set(free) <= free_scalars(region.loops) else None
 
     def scalars(self, values: Values) -> Numbers | None:
         """The free scalars of a call; see FreeScalars."""
@@ -293,7 +324,10 @@ class _BoundCall:
         if self._is_empty:
             return {**idle_results(self._bound), **dict(starts)}
         arrays = [values[position] for position in self._arrays]
-        addresses = [address(array) for address, array in zip(self._addresses, arrays, strict=True)]
+        if self._are_buffers:  # a quarter of the time
+            addresses = [_addressof(_first_of_buffer(array)) for array in arrays]
+        else:
+            addresses = list(map(_address, arrays))
         if self._pairs:
             self._check_aliases(arrays, addresses)
         prepared = self._taken(values)
@@ -339,15 +373,12 @@ class _BoundCall:
                 check_aliases(self._bound, dict(zip(names, arrays, strict=True)))
 
 
-def _address_in(values: npt.NDArray[Any]) -> Callable[[npt.NDArray[Any]], int]:
-    """What tells where the first element of arrays like this one lies."""
-    if values.size and values.flags.c_contiguous and values.flags.writeable:
-        return _address_of_buffer  # a quarter of the time
-    return _address
+_addressof, _first_of_buffer = ctypes.addressof, ctypes.c_char.from_buffer
 
 
-def _address_of_buffer(values: Any) -> int:
-    return ctypes.addressof(ctypes.c_char.from_buffer(values))
+def _is_buffer(values: npt.NDArray[Any]) -> bool:
+    """Whether the first element lies where the buffer of an array begins."""
+    return bool(values.size and values.flags.c_contiguous and values.flags.writeable)
 
 
 def _address(values: npt.NDArray[Any]) -> int:

@@ -57,8 +57,9 @@ class FreeScalars:
 
     def of(self, values: Values) -> Numbers | None:
         """Of a call; None where a set-up now gives what the nest cannot be bound to alike."""
-        if any(not _is_same(values[position], before) for position, before in self._fixed_given):
-            return None
+        for position, before in self._fixed_given:
+            if not _is_same(values[position], before):
+                return None
         if not self._setups:
             return self._of_call(values)
         floats = [values[position] for position in self._floats]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from lapwing.api.calls.called_integers import CalledIntegers
 from lapwing.loopnest.binding.function import NestFunction
 from lapwing.loopnest.source import FunctionSource
 from lapwing.memo import Memo
@@ -14,6 +15,7 @@ from lapwing.memo import Memo
 if TYPE_CHECKING:
     from lapwing.api.calls.decide import PlannedCalls
     from lapwing.loopnest.binding.bound_nest import BoundNest
+    from lapwing.planner.plan import Plan
     from lapwing.runtime.tuning import Tuning
     from lapwing.schedule.pipeline import Engine
     from lapwing.tiling.partition import Partition
@@ -38,19 +40,31 @@ class PlannedNest(NestFunction):
         self.ring = 3
         self.resume = False
         self._planned: Memo[PlannedCalls] = Memo()
+        self.called_integers = CalledIntegers()
 
     @property
     def choices(self) -> dict[str, Any]:
         """What was chosen by hand, by name."""
         return dict(zip(_CHOICES, _chosen(self), strict=True))
 
+    @property
+    def chosen(self) -> tuple[Any, ...]:
+        """The same without names, to be compared."""
+        return tuple(_chosen(self))
+
+    @property
+    def is_cut_by_hand(self) -> bool:
+        """Whether an engine, a tile or a grid was chosen."""
+        return any(choice is not None for choice in (self.engine, self.tile, self.grid))
+
     def is_chosen_as(self, other: PlannedNest) -> bool:
         """Whether the same was chosen by hand."""
-        return bool(_chosen(self) == _chosen(other))
+        return self.chosen == other.chosen
 
     def _forget(self) -> None:
         super()._forget()
         self._planned.clear()
+        self.called_integers.clear()
 
     def plan(self, *args: Any, ranks: int = 1, **kwargs: Any) -> Any:
         """The Plan for these arguments on a number of ranks; nothing is run. Printing it explains it.
@@ -94,6 +108,11 @@ class PlannedNest(NestFunction):
         if key is not None:
             self._planned.keep(key, known)
         return known
+
+    def in_its_order(self, bound: BoundNest, plan: Plan) -> PlannedNest | None:
+        """The loops as a sequential region, where a plan for one process would do little in a sweep but begin it; None where they
+        are better cut into tiles."""
+        return None
 
     def wishes(self) -> Any:
         from lapwing.planner.choose import Wishes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -125,10 +125,19 @@ def ranks_of(nest: PlannedNest, arguments: Mapping[str, Any], comm: Any) -> Any 
     return chosen
 
 
+def own_ranks(nest: PlannedNest, values: Iterable[Any]) -> Any | None:
+    """The same without a look at whether arrays fit the wish."""
+    for value in values:
+        if type(value) is DistributedArray:
+            return value.comm
+    return communicator.ranks_for(nest.comm, nest.name)
+
+
 def bound_alone(nest: PlannedNest, arguments: Mapping[str, Any]) -> BoundNest:
     """The nest bound to the arguments of a run in this process. Raises RefusedError, also for arrays that share memory."""
     bound = nest.bind(arguments)
     check_aliases(bound, {**global_values(nest.python), **arguments})
+    nest.called_integers.note(None, arguments)
     return bound
 
 
@@ -186,6 +195,7 @@ def _run_collectively(
         raise message
     stubs, plan, state, stored = message  # a rank that gives None for an array on disk has the first rank's
     bound = bind_stand_ins(nest, stubs)
+    nest.called_integers.note(comm, stubs)
     copies = {n: values[n] for n in call.copies}
     if any(len(ranks) > 1 for ranks in holders.values()):
         communicator.agree(comm, lambda: check_aliases(bound, copies))

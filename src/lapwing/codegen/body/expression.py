@@ -18,12 +18,12 @@ from lapwing.loopnest.functions import MATH_BINARY, MATH_UNARY
 C_TYPES = {
     "float64": "double", "float32": "float", "complex128": "double _Complex", "complex64": "float _Complex",
     "int64": "int64_t", "int32": "int32_t", "int16": "int16_t",
-    "int8": "int8_t", "uint8": "uint8_t", "bool": "bool",
+    "int8": "int8_t", "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t", "bool": "bool",
 }  # fmt: skip
 SUFFIXES = {
     "float64": "f64", "float32": "f32", "complex128": "c128", "complex64": "c64",
     "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "u8",
-    "bool": "b",
+    "uint16": "u16", "uint32": "u32", "bool": "b",
 }  # fmt: skip
 
 # Functions the compiler may inline because their results are exact; the others go to the library by another name.
@@ -31,7 +31,7 @@ _EXACT = {"sqrt", "floor", "ceil", "trunc", "rint"}
 _IN_PLACE = _EXACT | {"fabs", "copysign"}  # that the compiler has instructions for
 # NumPy's own loops that take another way for some exponents, where all elements have the same one.
 _BY_EXPONENT = {"power", "float_power"}
-_SMALL = ("int16", "int8", "uint8")
+_SMALL = ("int16", "int8", "uint8", "uint16")  # that C computes with as int
 
 
 class Printer:
@@ -273,7 +273,7 @@ class Printer:
     def _absolute(self, dtype: str, operand: str) -> str:
         if dtype.startswith("float"):
             return f"lw_abs_{SUFFIXES[dtype]}({stripped(operand)})"
-        if dtype == "uint8":
+        if dtype.startswith("uint"):
             return operand
         return _narrowed(dtype, f"({operand} < 0 ? -{operand} : {operand})")
 
@@ -328,6 +328,11 @@ _BEFORE = "before "
 
 def is_scan(node: t.Operation) -> bool:
     return node.operator.removeprefix(_BEFORE).startswith("scan ")
+
+
+def is_recurrence(node: t.Operation) -> bool:
+    """Whether its function takes the element before the first iteration, and then what differs between iterations."""
+    return is_scan(node) or node.operator == "later"
 
 
 def is_sum_scan(node: t.Operation) -> bool:
@@ -409,6 +414,8 @@ def literal(dtype: str, value: bool | int | float | complex) -> str:
             if int(value) >= 0
             else f"(-INT64_C({-int(value)}))"
         )
+    elif dtype == "uint32":
+        text += "U"
     elif int(value) == -(2**31):
         text = "INT32_MIN"  # the number in digits is a long to C
     elif int(value) < 0:

@@ -24,7 +24,7 @@ _SMALLER = {"int8": (-128, 127), "uint8": (0, 255), "bool": (0, 1)}
 _SUMS = ("+", "-", "unary -")
 _EXTREMA = {"max": "max", "min": "min", "numpy.maximum": "max", "numpy.minimum": "min"}
 _ABSOLUTES = ("abs", "numpy.absolute")
-_COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
+COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 _TESTS = ("&&", "||", "not", "&", "|", "^", "==", "!=")
 
 
@@ -120,7 +120,7 @@ class _Narrowing:
                 return node
             case t.Load(dtype="bool") if _is_affine(node):
                 return node
-            case t.Operation(operator=operator, operands=operands) if operator in _COMPARISONS:
+            case t.Operation(operator=operator, operands=operands) if operator in COMPARISONS:
                 compared = tuple(map(_unconverted, operands))
                 if all(map(self._is_letter, compared)):
                     return replace(node, operands=compared)
@@ -161,7 +161,7 @@ def _of_arguments(node: t.Typed) -> t.Typed:
         assert isinstance(node.value, int)
         if not -(2**15) < node.value < 2**15:
             raise _Wide
-        return replace(node, dtype=NARROW)
+        return replace(node, dtype=NARROW, value=int(node.value))
     return t.Convert(NARROW, node)
 
 
@@ -209,6 +209,7 @@ class RangePrinter:
 
     def statements(self, body: t.TypedBody) -> Iterator[str]:
         for statement in body.simple:
+            yield from self._compared(statement)
             match statement:
                 case t.TypedStore(target=target, value=value):
                     yield f"{self._now(target.array)} = {self._range(value)};"
@@ -216,6 +217,14 @@ class RangePrinter:
                     yield f"const lw_range {self._printer.name(local)} = {self._range(value)};"
                 case t.TypedAccumulate(value=value) if not isinstance(value, t.Load):
                     yield f"(void){self._range(value)};"
+
+    def _compared(self, statement: t.TypedStatement) -> Iterator[str]:
+        """What is computed to be compared alone."""
+        nodes = (node for value in t.own_values(statement) for node in t.walk(value))
+        tests = (node for node in nodes if isinstance(node, t.Operation) and node.operator in (*COMPARISONS, "truth"))
+        for operand in dict.fromkeys(operand for test in tests for operand in test.operands):
+            if operand.dtype == NARROW and not isinstance(operand, t.Literal | t.Local | t.Load):
+                yield f"(void){self._range(operand)};"
 
     def _range(self, node: t.Typed) -> str:
         match node:

@@ -15,6 +15,7 @@ from lapwing.codegen.body.expression import (  # fmt: skip
     SUFFIXES,
     Printer,
     is_quick_power,
+    is_recurrence,
     is_scan,
     is_sum_scan,
     strip_arguments,
@@ -552,7 +553,7 @@ class StatementWriter:
                 if where is not None:
                     lines += self._places(*where, f"{end} - {first}")
                 for call in together:
-                    given = list(map(self._argument_of_strip, strip_arguments(call.operation)))
+                    given = list(self._arguments_of_strip(call.operation))
                     result, count = self.strip_of(call.results[0][0]), plus(f"{end} - {first}", call.further)
                     if where is None:
                         lines.append(strip_call(call.operation, given, self._scalars_of(call), result, count))
@@ -566,6 +567,15 @@ class StatementWriter:
             return []
         taken = len(strip_arguments(call.operation))
         return [stripped(self.printer.print(operand)) for operand in call.operation.operands[taken:]]
+
+    def _arguments_of_strip(self, operation: t.Operation) -> Iterator[str]:
+        for number, argument in enumerate(strip_arguments(operation)):
+            if number or not is_recurrence(operation):
+                yield self._argument_of_strip(argument)
+            elif isinstance(argument, t.Load):  # which may be wider in memory than in the strip
+                yield stripped(self.printer.print(argument))
+            else:
+                yield f"*({self._argument_of_strip(argument)})"
 
     def _argument_of_strip(self, argument: t.Typed) -> str:
         if isinstance(argument, t.Load):

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from lapwing.loopnest.binding import typed as t
-from lapwing.loopnest.binding.promotion import dtype_range
+from lapwing.loopnest.binding.promotion import dtype_range, holds_exactly
 from lapwing.tiling.invariants import is_invariant
 from lapwing.tiling.transposed import ITEMSIZES
 
@@ -174,7 +174,7 @@ class _Lanes:
 
     def _lane_type(self, dtype: str) -> str:
         found = self._of_kind(dtype)
-        if found is None or ITEMSIZES.get(dtype, 0) > self._size:
+        if found is None or not holds_exactly(found, dtype):
             raise _Other
         return found
 

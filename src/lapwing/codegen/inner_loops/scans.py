@@ -24,7 +24,7 @@ from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.invariants import is_invariant
 
-_DTYPES = ("int32", "int64")
+SCANNED_TYPES = ("int32", "int64")
 _EXTREMA = {"max": "max", "min": "min", "numpy.maximum": "max", "numpy.minimum": "min"}
 _LARGER, _SMALLER = (">", ">="), ("<", "<=")
 
@@ -64,16 +64,21 @@ class _Link:
 
 
 def with_scans(
-    bound: BoundNest, body: t.TypedBody, index: str, step: int, exists: Exists = lambda _: False
+    bound: BoundNest,
+    body: t.TypedBody,
+    index: str,
+    step: int,
+    exists: Exists = lambda _: False,
+    dtypes: Sequence[str] = SCANNED_TYPES,
 ) -> t.TypedBody | None:
     """The body of a loop with scans in the place of recurrences along it, so that no iteration waits for another; None where
     there is anything else that one would wait for, or where something may raise. index, step: of the loop. exists: see
-    ``without_branches``."""
+    ``without_branches``. dtypes: of recurrences."""
     body = without_branches(bound, body, exists)
     if not body.is_straight or any(map(_raises, body.statements)):
         return None
     try:
-        return _Recurrences(body, index, step).body()
+        return _Recurrences(body, index, step, dtypes).body()
     except _Other:
         return None
 
@@ -116,6 +121,7 @@ class _Recurrences:
     given: t.TypedBody
     index: str
     step: int
+    dtypes: Sequence[str]
     definitions: dict[t.Local, t.TypedLocal] = field(default_factory=dict)
     roots: list[t.TypedStatement] = field(default_factory=list)
     _tests: dict[t.Typed, t.Typed] = field(default_factory=dict)  # what locals are that choices are made by
@@ -180,7 +186,7 @@ class _Recurrences:
                 if count is None or count > 1 or (count < 0 and load.array in stored):
                     raise _Other
                 if count == 1:
-                    if load.dtype not in _DTYPES:
+                    if load.dtype not in self.dtypes:
                         raise _Other
                     yield load.array, load
             if isinstance(statement, t.TypedStore):
@@ -257,7 +263,7 @@ class _Recurrences:
         if all(isinstance(part, t.Typed) for part in parts):
             given = iter(parts)
             return t.mapped(node, lambda _: _typed(next(given)))
-        if not isinstance(node, t.Operation) or len(parts) != 2 or node.dtype not in _DTYPES:
+        if not isinstance(node, t.Operation) or len(parts) != 2 or node.dtype not in self.dtypes:
             return None
         one, other = parts
         if node.operator in _EXTREMA:
@@ -297,7 +303,7 @@ class _Recurrences:
             return None
         if isinstance(then, t.Typed) and isinstance(otherwise, t.Typed):
             return replace(node, test=test, then=then, otherwise=otherwise)
-        if node.dtype not in _DTYPES:
+        if node.dtype not in self.dtypes:
             return None
 
         def chosen(one: t.Typed, other: t.Typed) -> t.Typed:
@@ -366,6 +372,8 @@ class _Recurrences:
             "further": None if link.further is None or is_invariant(link.further) else link.further,
             "resets": None if link.reset is None else t.Convert(link.dtype, link.reset),
         }
+        if link.dtype not in SCANNED_TYPES and any(value is not None for value in strips.values()):
+            raise _Other  # sums of what differs between iterations may be large, and resets are
         given = {name: self._named(array, name, value) for name, value in strips.items() if value is not None}
         scalars = (None if "added" in given else added, None if "further" in given else link.further)
         zeros = (_or_zero(link.dtype, value) for value in scalars)

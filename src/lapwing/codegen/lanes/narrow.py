@@ -11,6 +11,7 @@ from lapwing.codegen.body.text import Lines, indented, plus, wrapped
 from lapwing.codegen.lanes.buffers import include
 from lapwing.codegen.lanes.transposed import TransposedTileWriter
 from lapwing.codegen.rows.inspector import InspectorWriter
+from lapwing.codegen.rows.tile_loops import TileWriter
 from lapwing.loopnest.binding import typed as t
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
@@ -27,10 +28,6 @@ class NarrowTileWriter(TransposedTileWriter):
         super().__init__(replace(wide.bound, body=body), faces, form)
         self._wide = wide
         self._written = [plane for plane in self.buffers.planes if plane.written]
-        self._computes = {
-            wide: self.names.get("wide", "compute_wide"),
-            self: self.names.get("narrow", "compute_narrow"),
-        }
 
     @classmethod
     def of(cls, wide: TransposedTileWriter, faces: Sequence[Face], form: InnerForm) -> NarrowTileWriter | None:
@@ -66,15 +63,18 @@ class NarrowTileWriter(TransposedTileWriter):
         inspector = InspectorWriter.of(self._wide.given)
         if inspector is not None:
             lines += [*inspector.source(), ""]
-        for writer, name in self._computes.items():
-            lines += [
-                *writer.invariant_functions(),
-                *writer.point_functions(),
-                *writer.compute(f"static void {name}"),
-                "",
-            ]
-        lines += [*self._point_on_ranges(), "", *self._compute_either(), "", *self._wide.face_functions()]
+        lines += [*self.functions(self._wide, self, self.lanes, "LW_NARROW"), "", *self._wide.face_functions()]
         return "\n".join([*self.heading("One tile."), *headers, *lines]) + "\n"
+
+    def functions(self, wide: TileWriter, narrow: TileWriter, block: int, most: str) -> Iterator[str]:
+        """Those of both versions, and the tile's. block: rows that are not to be parted; most: how large values of the narrow
+        version may be, a C constant."""
+        names = {wide: self.names.get("wide", "compute_wide"), narrow: self.names.get("narrow", "compute_narrow")}
+        for writer, name in names.items():
+            yield from (*writer.invariant_functions(), *writer.point_functions())
+            yield from (*writer.compute(f"static void {name}"), "")
+        yield from (*self._point_on_ranges(), "")
+        yield from self._compute_either(names[wide], names[narrow], block, most)
 
     # -- how large values get ------------------------------------------------------------------------------------------
 
@@ -111,10 +111,9 @@ class NarrowTileWriter(TransposedTileWriter):
             yield from wrapped(line)
         yield "}"
 
-    def _compute_either(self) -> Iterator[str]:
+    def _compute_either(self, wide: str, narrow: str, unparted: int, most: str) -> Iterator[str]:
         """The function that a tile is computed with."""
         v, w = (self.nest.sweep_depth + k for k in self.form.order[-2:])
-        wide, narrow = self._computes.values()
         reach, rows, part, limit, fits = (
             self.names.get(("either", name), name) for name in ("reach", "rows", "part", "limit", "fits")
         )
@@ -130,7 +129,7 @@ class NarrowTileWriter(TransposedTileWriter):
         arguments = f"tile, {self._ranges_name}, {tables}, {len(self._written)}, {length}"
         lines.add(
             f"const lw_reach {reach} = lw_reach_of({arguments});",
-            f"const int64_t {rows} = lw_narrow_rows({reach}, {self.lanes});",
+            f"const int64_t {rows} = lw_narrow_rows({reach}, {unparted}, {most});",
         )
         lines.open(f"if ({rows} == 0 || {length} <= 0{small}) {{")
         lines.add(f"{wide}(tile, box);", "return;")
@@ -148,7 +147,7 @@ class NarrowTileWriter(TransposedTileWriter):
             lines.add(f"{part}.lo[{k}] = {around}, {part}.hi[{k}] = {around} + 1;")
         lines.add(
             f"{part}.lo[{v}] = {block}, {part}.hi[{v}] = lw_min_i64({block} + {rows}, {end});",
-            f"const int64_t {limit} = lw_largest_before({reach}, {part}.hi[{v}] - {part}.lo[{v}]);",
+            f"const int64_t {limit} = lw_largest_before({reach}, {part}.hi[{v}] - {part}.lo[{v}], {most});",
         )
         lines.include(tests)
         lines.open(f"if ({fits}) {{")

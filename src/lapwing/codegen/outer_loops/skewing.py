@@ -48,10 +48,10 @@ def skewed(body: Sequence[t.TypedStatement], index: str) -> tuple[tuple[t.TypedS
         return None
     before, loop, later = body[: places[0]], body[places[0]], body[places[0] + 1 :]
     assert isinstance(loop, t.TypedFor)
-    loop = replace(loop, body=tuple(_with_kept(loop.body)))
     straight = t.SimpleStatement | t.TypedVariable
     if not all(isinstance(s, straight) for s in (*before, *loop.body, *later)) or assigned_outside(body):
         return None
+    loop = replace(loop, body=tuple(_with_kept(loop.body)))
     if not (isinstance(loop.step, t.Literal) and loop.step.value == 1):
         return None
     if not _are_clear(before, (loop, *later), index) or not _are_clear(later, (loop,), index):

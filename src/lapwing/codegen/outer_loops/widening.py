@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from lapwing.codegen.outer_loops.expressions import Lanes
 from lapwing.loopnest.binding import typed as t
+from lapwing.loopnest.binding.promotion import holds_exactly
 
 NARROW, WIDE = "int32", "int64"
 
@@ -37,7 +38,7 @@ class _Widening:
             case t.Local():
                 return node in self._small
             case t.Convert(operand=operand):
-                return operand.dtype in (NARROW, "int16", "int8", "uint8", "bool")
+                return holds_exactly(NARROW, operand.dtype)
             case t.Select(then=then, otherwise=otherwise):
                 return self._is_small(then) and self._is_small(otherwise)
         return False

@@ -94,6 +94,8 @@ class ModuleWriter(StatementWriter):
             yield f" *   {indent}{line.replace('*/', '* /')}"
         yield " */"
         yield '#include "lapwing.h"'
+        if len(self.bound.body.traps) == 1:
+            yield "#define LW_ONE_TRAP"
         yield '#include "support.h"'
         for name, dtype in numpy_loops(self.bound.body):
             yield f"lw_numpy_loop {loop_variable(name, dtype)};"
@@ -145,7 +147,7 @@ class ModuleWriter(StatementWriter):
     def terms(self, accumulator: t.Accumulator) -> Iterator[str]:
         """Declares room for terms of an exact sum, which are added many at once."""
         terms, count = self.terms_names(accumulator)
-        yield f"double {terms}[LW_TERMS + LW_VECTOR];"
+        yield f"double {terms}[LW_TERMS + LW_PAIR] __attribute__((aligned(64)));"
         yield f"int64_t {count} = 0;"
 
     def add_exactly(self, accumulator: t.Accumulator, value: str) -> str:

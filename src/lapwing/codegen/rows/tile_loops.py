@@ -33,7 +33,7 @@ from lapwing.codegen.body.wrapping import Wrapping, middle, wrapping
 from lapwing.codegen.inner_loops.alignment import in_two, row_stored_to
 from lapwing.codegen.inner_loops.index_sets import Bounds, Interior, interior
 from lapwing.codegen.inner_loops.pi_blocks import around_the_cycle
-from lapwing.codegen.inner_loops.scans import with_scans
+from lapwing.codegen.inner_loops.scans import SCANNED_TYPES, with_scans
 from lapwing.codegen.inner_loops.several import several_loops
 from lapwing.codegen.inner_loops.strides import Stride, with_stride
 from lapwing.codegen.inner_loops.weak_zero import with_split_loops
@@ -52,7 +52,9 @@ _OF_SCANS = re.compile(r"LW_SCAN|lw_strip_(?:scan|later)_")
 
 
 class TileWriter(OuterLoopWriter, FaceWriter):
-    """Writes a tile whose rows stay where they are."""
+    """Writes a tile whose rows stay where they are. ``scanned_types``: of recurrences that are scans."""
+
+    scanned_types: Sequence[str] = SCANNED_TYPES
 
     def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
         self.given = bound
@@ -60,7 +62,9 @@ class TileWriter(OuterLoopWriter, FaceWriter):
         innermost = bound.nest.space_loops[form.order[-1]]
         around: tuple[Part, ...] = ()
         body = shortened(bound.body, innermost.name, innermost.step)
-        scanned = with_scans(bound, body, innermost.name, innermost.step, self.exists) if form.scanned else None
+        scanned = None
+        if form.scanned:
+            scanned = with_scans(bound, body, innermost.name, innermost.step, self.exists, self.scanned_types)
         if scanned is not None:
             body, form = in_rows(scanned), replace(form, independent=True)
         elif form.lanes == 1:
@@ -77,6 +81,7 @@ class TileWriter(OuterLoopWriter, FaceWriter):
             body = in_rows(body) if form.independent else body
         super().__init__(replace(bound, body=body), faces)
         self.form, self.lanes = form, form.lanes
+        self.has_scans = scanned is not None  # of all that iterations wait for
         self._row_names = self._name_row_invariants() if form.lanes == 1 and bound.skew is None else []
         self.in_strips = form.lanes == 1
         self._parts: tuple[Part, ...] = ()
@@ -262,7 +267,7 @@ class TileWriter(OuterLoopWriter, FaceWriter):
         if self.lanes > 1:
             self.pair(lines, order[-2], innermost, call, is_inside=bool(outer))
         else:
-            pragma = INDEPENDENT if self.form.independent else ""
+            pragma = INDEPENDENT if self.form.independent and not self.nest.is_sequential else ""
             if self._interior is not None:
                 self._loop_with_interior(lines, innermost, self._interior)
             elif self._wraps:
@@ -647,7 +652,7 @@ class TileWriter(OuterLoopWriter, FaceWriter):
         apart = raises_alike(body) and not any(a.is_shared for a in body.accumulators)
         plain = body.is_straight and (self.form.transposed or apart)
         stores = [s for s in body.simple if isinstance(s, t.TypedStore)]
-        small = all(s.target.dtype in ("int64", "int32", "int16", "int8", "uint8") for s in stores)
+        small = all("int" in s.target.dtype for s in stores)
         expensive = any(_is_expensive(statement.value) for statement in body.simple)
         return "#pragma omp simd" if plain and (expensive or small) else INDEPENDENT
 

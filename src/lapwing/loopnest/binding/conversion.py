@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 # The least supported dtype that holds every value.
-_HOLDING = {"float16": "float32", "uint16": "int32", "uint32": "int64"}
+_HOLDING = {"float16": "float32"}
 
 
 def conversion(name: str, dtype: np.dtype[Any]) -> str:

@@ -56,7 +56,8 @@ from lapwing.loopnest.refusals import Refusals, Stopped
 _BETWEEN_FLOATS = {"+": float.__add__, "-": float.__sub__, "*": float.__mul__}
 _MOST_CONSTANTS = 16  # that a value may be
 
-_SIZES = ("bool", "int8", "uint8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128")
+_INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")
+_SIZES = ("bool", *_INTEGERS, "float32", "float64", "complex64", "complex128")
 
 
 @dataclass(frozen=True)
@@ -527,7 +528,9 @@ class ExpressionLowering(ComplexLowering):
         for ka, kb in itertools.product(a.types, b.types):
             computing.setdefault(self._comparing(a, ka, b, kb, line))
             results.add(PY_BOOL if is_pythons(ka, kb) else NP_BOOL)
-        if len(computing) > 1 and not all(c.startswith("int") or c == "uint8" for c in computing):
+        if len(computing) > 1 and computing.keys() <= set(_INTEGERS):
+            computing = {next(c for c in _INTEGERS if all(holds_exactly(c, each) for each in computing)): None}
+        elif len(computing) > 1:
             if set(computing) <= {"int64", "float64", "complex128"}:  # the integers involved were checked to be exact
                 computing = {max(computing, key=_SIZES.index): None}
             else:

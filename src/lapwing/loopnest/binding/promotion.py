@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 SUPPORTED_DTYPES = (
-    "float32", "float64", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "bool",
+    "float32", "float64", "complex64", "complex128", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "bool",
 )  # fmt: skip
 # The dtype of the real and the imaginary part.
 PARTS = {"complex64": "float32", "complex128": "float64"}

@@ -22,9 +22,19 @@ class Typed:
     dtype: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Literal(Typed):
+    """Equal to those of the same type and bits: 0.0 is not -0.0."""
+
     value: bool | int | float | complex
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Literal):
+            return NotImplemented
+        return self.dtype == other.dtype and repr(self.value) == repr(other.value)
+
+    def __hash__(self) -> int:
+        return hash((self.dtype, self.value))
 
 
 @dataclass(frozen=True)

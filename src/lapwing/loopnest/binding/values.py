@@ -74,7 +74,7 @@ class ValueLowering:
     def _store(self, value: Value, dtype: str, line: int, target: str) -> t.Typed:
         """The value as NumPy stores it into an element of the dtype.
 
-        A NumPy integer that does not fit raises, as a Python int does; only uint8 elements wrap.
+        A NumPy integer that does not fit raises, as a Python int does; only unsigned elements wrap.
         """
         if value.wraps_in(dtype) and dtype in ("int8", "int16", "int32"):
             self._check_python_ints(value, dtype, line, target)
@@ -207,8 +207,10 @@ def plain_number(value: Any) -> Any:
 
 def as_start(value: Any, dtype: str) -> Any:
     """A number that a reduction begins with, as a Python one; of the bits that elements of four bytes have."""
+    if dtype != "float32":
+        return plain_number(value)
     with np.errstate(over="ignore"):
-        return float(np.float32(value)) if dtype == "float32" else plain_number(value)
+        return float(np.float32(value))
 
 
 def literal_of(dtype: str, value: Any) -> t.Literal:

@@ -9,6 +9,7 @@ from lapwing.affine.affine import Affine
 from lapwing.loopnest import ir
 from lapwing.loopnest.frontend.function import FunctionParser, names_of
 from lapwing.loopnest.frontend.statements import assigned, does_nothing
+from lapwing.loopnest.frontend.unrolling import unrolled
 from lapwing.loopnest.source import FunctionSource
 
 
@@ -51,7 +52,7 @@ class _RegionParser(FunctionParser):
             if not written and not names and not self.refusals:
                 self.refuse(self.tree, "the loops write no array and return nothing", "assign array elements")
         self.refusals.raise_if_any()
-        return ir.LoopNest(
+        nest = ir.LoopNest(
             name=self.tree.name,
             file=self.source.file,
             line=line,
@@ -74,6 +75,7 @@ class _RegionParser(FunctionParser):
             dead=dead,
             of_one_type=self.source.of_one_type,
         )
+        return unrolled(nest)
 
     def _check_counts_of_indices(self, body: Sequence[ir.Statement]) -> None:
         """An array that is indexed by elements here and by rows there is for Python."""

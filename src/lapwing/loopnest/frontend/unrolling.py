@@ -1,4 +1,4 @@
-"""Full unrolling of short inner loops over offsets, after which accesses are uniform.
+"""Full unrolling of short inner loops over offsets, after which accesses are uniform (Allen and Kennedy, chapter 8).
 
 for d in range(-1, 2):              s += u[i + -1, j]
     s += u[i + d, j]        →       s += u[i + 0, j]
@@ -27,40 +27,40 @@ Statements = tuple[ir.Statement, ...]
 
 
 def unrolled(nest: ir.LoopNest) -> ir.LoopNest:
-    """The nest without inner loops whose index moves accesses of written arrays along a loop of the nest, where these loops
-    have few iterations, as many in every call, and end early in none or all of them."""
-    body, _ = _block(nest, nest.body)
+    """The nest without inner loops whose index moves accesses along a loop around them, where these loops have few iterations,
+    as many in every call, and end early in none or all of them."""
+    body, _ = _block(nest.body, frozenset(nest.loop_names))
     return nest if body == nest.body else replace(nest, body=body)
 
 
-def _block(nest: ir.LoopNest, statements: Statements) -> tuple[Statements, int]:
-    """The statements, and how often the one that is repeated most stands there."""
+def _block(statements: Statements, around: frozenset[str]) -> tuple[Statements, int]:
+    """The statements, and how often the one that is repeated most stands there. around: the indices of loops around them."""
     found: list[ir.Statement] = []
     most = 1
     for statement in statements:
-        one, copies = _statement(nest, statement)
+        one, copies = _statement(statement, around)
         found += one
         most = max(most, copies)
     return tuple(found), most
 
 
-def _statement(nest: ir.LoopNest, statement: ir.Statement) -> tuple[Statements, int]:
+def _statement(statement: ir.Statement, around: frozenset[str]) -> tuple[Statements, int]:
     match statement:
         case ir.If(then=then, otherwise=otherwise):
-            (then, first), (otherwise, second) = _block(nest, then), _block(nest, otherwise)
+            (then, first), (otherwise, second) = _block(then, around), _block(otherwise, around)
             return (replace(statement, then=then, otherwise=otherwise),), max(first, second)
         case ir.While(body=body):
-            body, copies = _block(nest, body)
+            body, copies = _block(body, around)
             return (replace(statement, body=body),), copies
         case ir.For(body=body):
             values = _values(statement)
-            if values is not None and _moves_accesses(nest, statement):
+            if values is not None and _moves_accesses(statement, around) and not _adds_exactly(statement):
                 iterations = _iterations(statement, values)
-                parts = [_block(nest, iteration) for iteration in iterations or ()]
+                parts = [_block(iteration, around) for iteration in iterations or ()]
                 copies = sum(number for _, number in parts)
                 if iterations is not None and copies <= MOST_COPIES:
                     return tuple(s for part, _ in parts for s in part), copies
-            body, copies = _block(nest, body)
+            body, copies = _block(body, around | {statement.index})
             return (replace(statement, body=body),), copies
     return (statement,), 1
 
@@ -75,17 +75,21 @@ def _values(loop: ir.For) -> range | None:
     return values if len(values) <= MOST_COPIES else None
 
 
-def _moves_accesses(nest: ir.LoopNest, loop: ir.For) -> bool:
-    """Whether a subscript of a written array holds the loop's index and that of a loop of the nest."""
+def _moves_accesses(loop: ir.For, around: frozenset[str]) -> bool:
+    """Whether a subscript holds the loop's index and that of a loop around it."""
     accesses = [access for _, access in ir.body_reads(loop.body)]
     accesses += [s.target for s in ir.all_statements(loop.body) if isinstance(s, ir.Store)]
     return any(
-        loop.index in affine.names and affine.names & set(nest.loop_names)
+        loop.index in affine.names and affine.names & around
         for access in accesses
-        if access.array in nest.written
         for affine in access.affine
         if affine is not None
     )
+
+
+def _adds_exactly(loop: ir.For) -> bool:
+    """Whether it adds terms to a sum that is rounded behind a loop."""
+    return any(isinstance(statement, ir.AddTerm) for statement in ir.all_statements(loop.body))
 
 
 def _iterations(loop: ir.For, values: Sequence[int]) -> list[Statements] | None:

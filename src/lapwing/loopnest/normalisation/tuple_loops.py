@@ -13,8 +13,8 @@ of iterations whose index selects from one (``for k in range(4): di = DI[k]``).
 Of a conditional expression whose test is then known (``range(n) if step > 0 else range(n - 1, -1, -1)``) what it chooses
 stays.
 
-A copy that ends early (``continue``) has what follows under the opposite condition. Loops that end early (``break``) are not
-unrolled, since a copy cannot know whether the one before it did.
+A copy that ends early (``continue``) has what follows under the opposite condition. Where a copy may end the loop (``break``), it
+notes that in a variable, and those behind it are done where none has.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from lapwing.loopnest.normalisation.known_sequences import (
     is_row,
     match,
 )
-from lapwing.loopnest.normalisation.names import own_names
+from lapwing.loopnest.normalisation.names import all_names, fresh_name, own_names
 from lapwing.syntax_places import placed
 
 MOST_COPIES = 64  # of a statement, in loops that stand in each other
@@ -233,12 +233,16 @@ class _Unrolling(ast.NodeTransformer):
         self.known = known
         self.copies = 1
         self.reads = _reads(tree.body)
+        self.taken = all_names(tree)
 
     def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
         items = self.items(node)
         if not items or self.copies * len(items) > MOST_COPIES or node.orelse:
             return self.generic_visit(node)
-        body = _without_continue(node.body)
+        body, stopped = _without_continue(node.body), None
+        if any(isinstance(n, ast.Break) for n in _own(body)):
+            stopped = fresh_name("stopped", self.taken)
+            body = _without_continue(_Stopping(stopped).block(copy.deepcopy(node.body)))
         if _is_left_early(body):
             return self.generic_visit(node)
         names = {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
@@ -253,16 +257,23 @@ class _Unrolling(ast.NodeTransformer):
         over = {n.id for n in ast.walk(node.iter) if isinstance(n, ast.Name)} & self.known.aggregates.keys()
         if changed & (names - held | over) or kept or written & (names | over):
             return self.generic_visit(node)  # a row that is read later, or that changes
+        # Those that are read behind the loop are what they are in the last iteration that it comes to.
+        later = {n for n in names - held if stopped is not None and inside[n] < self.reads[n]}
         self.copies *= len(items)
         found: list[ast.stmt] = []
-        for values in items:
-            found += [_set(name, values[name], node) for name in values if name in held]
+        for number, values in enumerate(items):
+            one = [_set(name, values[name], node) for name in values if name in held | later]
             put = {name: value for name, value in values.items() if name not in held}
             for statement in body:
-                one = Substituting(put, self.known).visit(copy.deepcopy(statement))
-                visited = self.visit(one)
-                found += visited if isinstance(visited, list) else [visited]
+                visited = self.visit(Substituting(put, self.known).visit(copy.deepcopy(statement)))
+                one += visited if isinstance(visited, list) else [visited]
+            if stopped is not None and number:
+                test = ast.UnaryOp(ast.Not(), ast.Name(stopped, ast.Load()))
+                one = [placed(node, ast.If(test, one, []))]
+            found += one
         self.copies //= len(items)
+        if stopped is not None:
+            return [_set(stopped, ast.Constant(False), node), *found]
         found += [_set(name, value, node) for name, value in values.items() if is_number(value)]
         return found
 
@@ -296,6 +307,30 @@ class _Unrolling(ast.NodeTransformer):
         if isinstance(node, ast.Name):
             return node.id in self.known.rows or node.id in self.known.aggregates
         return is_row(node)
+
+
+class _Stopping(ast.NodeTransformer):
+    """Notes the breaks of a loop itself in a variable, and ends the iteration there."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+        found: list[ast.stmt] = []
+        for statement in statements:
+            new = self.visit(statement)
+            found += new if isinstance(new, list) else [new]
+        return found
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        return node
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        return node
+
+    def visit_Break(self, node: ast.Break) -> list[ast.stmt]:
+        noted = ast.Assign([ast.Name(self.name, ast.Store())], ast.Constant(True))
+        return [placed(node, noted), placed(node, ast.Continue())]
 
 
 def _set(name: str, value: ast.expr, where: ast.For) -> ast.stmt:
@@ -375,3 +410,5 @@ def _own(statements: Sequence[ast.stmt]) -> Iterator[ast.AST]:
         for node in ast.walk(statement):
             if not (is_loop and isinstance(node, ast.Break | ast.Continue)):
                 yield node
+        if isinstance(statement, ast.For | ast.While):  # in its else they are those of the loop around
+            yield from (n for n in _own(statement.orelse) if isinstance(n, ast.Break | ast.Continue))

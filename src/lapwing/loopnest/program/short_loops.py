@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from lapwing.loopnest.program.names import bound_names
@@ -99,9 +100,14 @@ def _cost(statement: ast.stmt) -> _Number | None:
     return _of_loop(statement, frozenset(bound_names([statement])))
 
 
-def _of_loop(loop: ast.For, own: frozenset[str]) -> _Number | None:
-    """own: what the outermost loop assigns."""
-    count, cost = _count(loop.iter, own), _of_statements([*loop.body, *loop.orelse], own)
+def _of_loop(
+    loop: ast.For, own: frozenset[str], largest: Mapping[str, ast.expr] = MappingProxyType({})
+) -> _Number | None:
+    """own: what the outermost loop assigns; largest: what indices of loops around are at the most."""
+    iterated = _with_largest(loop.iter, own, largest)
+    if isinstance(loop.target, ast.Name) and (end := _largest_of(iterated)) is not None:
+        largest = {**largest, loop.target.id: end}
+    count, cost = _count(iterated, own), _of_statements([*loop.body, *loop.orelse], own, largest)
     if count is None or cost is None:
         return None
     if isinstance(count, int) and isinstance(cost, int):
@@ -109,13 +115,64 @@ def _of_loop(loop: ast.For, own: frozenset[str]) -> _Number | None:
     return ast.BinOp(_expression(count), ast.Mult(), _expression(cost))
 
 
-def _of_statements(statements: Sequence[ast.stmt], own: frozenset[str]) -> _Number | None:
+def _largest_of(iterated: ast.expr) -> ast.expr | None:
+    """What the index of a loop over a range is at the most, about."""
+    match iterated:
+        case ast.Call(func=ast.Name("range"), args=[end] | [_, end]):
+            return end
+        case ast.Call(func=ast.Name("range"), args=[start, end, step]):
+            return start if isinstance(step, ast.UnaryOp) else end
+    return None
+
+
+def _with_largest(iterated: ast.expr, own: frozenset[str], largest: Mapping[str, ast.expr]) -> ast.expr:
+    """A range with as many numbers as one with ends that hang on indices of loops around has at the most, about: the rows of a
+    triangle are as long as the longest."""
+    match iterated:
+        case ast.Call(func=ast.Name("range") as function, args=[_, *_] as ends, keywords=[]):
+            lower = 1 if len(ends) == 3 and isinstance(ends[2], ast.UnaryOp) else 0
+            found: list[ast.expr] = []
+            for position, end in enumerate(ends):
+                changing = own & _names(end)
+                if len(ends) > 1 and position == lower and changing and changing <= largest.keys():
+                    found.append(ast.Constant(-lower))
+                else:
+                    found.append(_Largest(largest).visit(copy.deepcopy(end)))
+            return ast.Call(function, found, [])
+    return iterated
+
+
+class _Largest(ast.NodeTransformer):
+    """Puts for indices what they are at the most, or 0 where they are subtracted."""
+
+    def __init__(self, largest: Mapping[str, ast.expr]) -> None:
+        self.largest = largest
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return copy.deepcopy(self.largest.get(node.id, node))
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        node.left = self.visit(node.left)
+        if isinstance(node.op, ast.Sub) and _names(node.right) & self.largest.keys():
+            node.right = ast.Constant(0)
+        else:
+            node.right = self.visit(node.right)
+        return node
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+
+
+def _of_statements(
+    statements: Sequence[ast.stmt], own: frozenset[str], largest: Mapping[str, ast.expr]
+) -> _Number | None:
     loops = [loop for statement in statements for loop in _outermost_loops(statement)]
     inside = {id(node) for loop in loops for node in ast.walk(loop)}
     nodes = (node for statement in statements for node in ast.walk(statement))
     cost: _Number = sum(_own_cost(node) for node in nodes if id(node) not in inside)
     for loop in loops:
-        of_loop = _of_loop(loop, own)
+        of_loop = _of_loop(loop, own, largest)
         if of_loop is None:
             return None
         if isinstance(cost, int) and isinstance(of_loop, int):
@@ -140,7 +197,7 @@ def _count(over: ast.expr, own: frozenset[str]) -> _Number | None:
             return None
     if not all(map(_only_looks, ends)):
         return None
-    if own & {node.id for end in ends for node in ast.walk(end) if isinstance(node, ast.Name)}:
+    if any(own & _names(end) for end in ends):
         return None
     constants = [end.value for end in ends if isinstance(end, ast.Constant) and isinstance(end.value, int)]
     if isinstance(over, ast.Call) and len(constants) == len(ends):

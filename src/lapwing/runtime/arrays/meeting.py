@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from lapwing.errors import RefusedError
+from lapwing.errors import DifferentCalls, RanksDiffer
 from lapwing.loopnest.binding.promotion import scalar_type
 from lapwing.runtime.arrays.transfer import as_bytes, pieces, slices
 from lapwing.runtime.mpi.arrival import ranks_text, wait_for_all
@@ -55,10 +55,6 @@ class Call:
     @property
     def is_complete(self) -> bool:
         return all(text is not None for _, text in self.values)
-
-
-class DifferentCalls(RefusedError):
-    """Ranks have made different calls, and know it."""
 
 
 def is_plain(value: Any) -> bool:
@@ -118,7 +114,7 @@ def agree_on(
 ) -> dict[str, frozenset[int]]:
     """Wait for all ranks of comm (mpi4py, Lapwing's own) to make this call; give the ranks with a copy, by array.
 
-    Collective. Arguments that ranks other than the first leave out are the first's. Raises RefusedError, on every rank the
+    Collective. Arguments that ranks other than the first leave out are the first's. Raises RanksDiffer, on every rank the
     same, where the calls differ; ends the run where ranks do not arrive. ways_out: what to do about differing arguments.
     told: what ``tell`` has given, where they have told each other of this call.
     """
@@ -127,7 +123,9 @@ def agree_on(
     if call.is_complete and (told[:, :-1] == told[0, :-1]).all():
         everyone = frozenset(range(len(told)))
         return dict.fromkeys(call.copies, everyone)
-    calls: list[Call] = comm.allgather(replace(call, place=calling_place()))
+    met = comm.allgather((replace(call, place=calling_place()), known(comm).arrays))
+    known(comm).arrays = max(arrays for _, arrays in met)  # ranks that were apart go on from the same number
+    calls: list[Call] = [call for call, _ in met]
     _check_same_call(calls)
     _check_same_arguments(calls, ways_out)
     names = {name for one in calls for name in one.copies}
@@ -168,7 +166,7 @@ def _check_same_arguments(calls: Sequence[Call], ways_out: str) -> None:
 
 
 def _differ(call: str, name: str, expected: str, found: str, ranks: Sequence[int], ways_out: str) -> NoReturn:
-    raise RefusedError(
+    raise RanksDiffer(
         f"{call}: {name} differs between ranks: {expected} on rank 0, {found} on {ranks_text(ranks)}. {ways_out}"
     )
 
@@ -181,7 +179,7 @@ def check_same_elements(
 ) -> None:
     """Compare ranks' copies of arrays, bit by bit, with the first rank's. Collective.
 
-    arrays: this rank's copies. holders: the ranks with a copy, by name, the same on all ranks. Raises RefusedError, on every
+    arrays: this rank's copies. holders: the ranks with a copy, by name, the same on all ranks. Raises RanksDiffer, on every
     rank the same, with the first element that differs.
     """
     rank = comm.Get_rank()

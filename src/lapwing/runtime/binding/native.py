@@ -36,6 +36,9 @@ TILE_FLAGS = (
 )  # fmt: skip
 # Of tiles with buffers of transposed elements, or roots and the like in outer loops' lanes: of the whole width of vectors.
 WIDE_FLAGS = ("-mprefer-vector-width=512",) if platform.machine() == "x86_64" else ()
+# Of loops that all wait for themselves. Terms of a sum are computed in vectors and added one by one: what takes those of 64 bytes
+# apart needs the ports that add, which are fewer while there are any.
+CHAIN_FLAGS = ("-mprefer-vector-width=256",) if platform.machine() == "x86_64" else ()
 RUNTIME_FLAGS = ("-std=c++20", "-O2")
 
 SOURCES = Path(__file__).parents[1] / "cpp"  # what the runtime is built from
@@ -281,7 +284,8 @@ def _built_exactly(
     # Operations that C has no vectors for.
     in_loops = '"outer_loops.h"' in source and "#pragma omp simd" in source
     has_vectors = '"transposed.h"' in source or '"scans.h"' in source
-    wide = WIDE_FLAGS if has_vectors or in_loops else ()
+    is_chain = not has_vectors and '"outer_loops.h"' not in source and "#pragma GCC ivdep" not in source
+    wide = WIDE_FLAGS if has_vectors or in_loops else CHAIN_FLAGS if is_chain else ()
     # Chains of choices take half as long again with it: gcc branches there.
     tuning = compiler.tuning() if tuned and "#pragma GCC ivdep" in source else ()
     for more in flags_to_try(source):

@@ -232,7 +232,7 @@ class PhasedFaces:
         if made and any(steps[k].boundary for k in made):
             # The steps of a boundary send one message together.
             made = {max(made): self._joined(phase, [found for k in sorted(made) for found in made[k]])}
-        if need == _Need.OLD and not self._crosses_cuts[phase]:
+        if need != _Need.FLOW and not self._crosses_cuts[phase]:
             made = self._after_reads(phase, target, made, len(steps))
         for step, found in sorted(made.items()):
             held = [(name, elements) for _, name, elements in found]

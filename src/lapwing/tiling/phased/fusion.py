@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lapwing.loopnest import ir
-from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.binding.bound_nest import ArrayType, BoundNest
 from lapwing.loopnest.binding.phased_nest import PhasedNest
 from lapwing.loopnest.dependences import inside_sweep
 from lapwing.machine import caches
@@ -204,7 +204,7 @@ def fusion_of(phased: PhasedNest, forms: Sequence[InnerForm]) -> Fusion | None:
     Not where a phase has lanes, which want many rows at once, or where its iterations may raise one by one: what the plain loop
     raises is what the first sweep does.
     """
-    sizes = [math.prod(array.shape) * array.itemsize for array in phased.arrays]
+    sizes = [_bytes_of_a_sweep(phased, array) for array in phased.arrays]
     total = sum(sizes)
     if total <= cached_bytes() or any(form.lanes > 1 for form in forms):
         return None
@@ -218,6 +218,20 @@ def fusion_of(phased: PhasedNest, forms: Sequence[InnerForm]) -> Fusion | None:
     if not others or along.ring or others[0].ring or (fusion is not None and fusion.sweeps > 1):
         return fusion
     return _in_strips(along, others[0], total) or fusion
+
+
+def _bytes_of_a_sweep(phased: PhasedNest, array: ArrayType) -> int:
+    """How much of an array a sweep touches: where each has a slice of its own, as of a record of all sweeps, it stays in no cache
+    for the next one."""
+    axes = set(range(len(array.shape)))
+    for bound in phased.phases:
+        sweeps = {loop.name for loop in bound.nest.sweep_loops}
+        for access in bound.accesses:
+            if access.array == array.name:
+                axes = {
+                    k for k in axes if (index := access.affine[k]) is not None and not sweeps.isdisjoint(index.names)
+                }
+    return array.itemsize * math.prod(extent for k, extent in enumerate(array.shape) if k not in axes)
 
 
 def _cuts_rows(shifts: Shifts) -> bool:
