@@ -79,8 +79,9 @@ def test_staying(what: str) -> None:
     assert ast.dump(with_boundary_loops(tree)) == ast.dump(tree)
 
 
-def test_without_a_nest_beside_it() -> None:
-    tree = function(LIFTED["a number"], nest="")
+@pytest.mark.parametrize("what", ["a number", "a face of a box"])
+def test_without_a_nest_beside_it(what: str) -> None:
+    tree = function(LIFTED[what], nest="")
     assert ast.dump(with_boundary_loops(tree)) == ast.dump(tree)
 
 

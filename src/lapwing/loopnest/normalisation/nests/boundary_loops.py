@@ -50,9 +50,12 @@ class _Lifting(ast.NodeTransformer):
         return node
 
     def _block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
-        if not any(isinstance(s, ast.For) and len(_loops(s)[0]) > 1 for s in statements):
-            return list(statements)
-        return [new for s in statements for new in (self._lifted(s) if isinstance(s, ast.For) else [s])]
+        nests = [s for s in statements if isinstance(s, ast.For) and len(_loops(s)[0]) > 1]
+        done: list[ast.stmt] = []
+        for statement in statements:
+            is_beside = any(nest is not statement for nest in nests)
+            done += self._lifted(statement) if is_beside and isinstance(statement, ast.For) else [statement]
+        return done
 
     def _lifted(self, node: ast.For) -> list[ast.stmt]:
         loops, body = _loops(node)
