@@ -12,13 +12,14 @@ import pytest
 import lapwing as lw
 from lapwing.codegen.lanes import points
 from lapwing.codegen.rows import outer_loops
+from lapwing.codegen.temporal import steps
 from lapwing.codegen.tile import wavefronts
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.planner.inner import joined_sweeps
 from lapwing.planner.plan import Plan
 from lapwing.runtime.execute import tile_library
-from lapwing.tiling import transposed
+from lapwing.tiling import sweep_lanes, transposed
 from lapwing.tiling.inner import InnerForm, legal_forms
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 
@@ -52,7 +53,8 @@ def vectors_of(width: int) -> Iterator[None]:
     """Whatever the processor has, vectors of so many bytes; none of no bytes."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(points, "vector_bytes", lambda: width)
-        patched.setattr(outer_loops, "vector_bytes", lambda: width or 16)
+        for module in (outer_loops, steps, sweep_lanes):
+            patched.setattr(module, "vector_bytes", lambda: width or 16)
         tile_library.cache_clear()
         yield
     tile_library.cache_clear()

@@ -74,6 +74,7 @@ lapwing.codegen.outer_loops
 lapwing.codegen.inner_loops
 lapwing.codegen.rows
 lapwing.codegen.lanes
+lapwing.codegen.temporal
 lapwing.codegen
 lapwing.overlap.analysis.memory
 lapwing.overlap.emission

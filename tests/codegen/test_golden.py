@@ -21,11 +21,12 @@ from lapwing.codegen.compilation.toolchain import Compiler
 from lapwing.codegen.lanes import points
 from lapwing.codegen.plain import plain_source
 from lapwing.codegen.rows import outer_loops, tile_loops
-from lapwing.codegen.tile import tile_source
+from lapwing.codegen.temporal import steps
+from lapwing.codegen.tile import forms_of, tile_source
 from lapwing.planner.choose import make_plan
 from lapwing.runtime.binding.native import TILE_FLAGS
+from lapwing.tiling import sweep_lanes
 from lapwing.tiling.faces import Faces, faces_of
-from lapwing.tiling.inner import legal_forms
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -277,16 +278,23 @@ CASES: dict[str, tuple[lw.Nest, tuple[Any, ...]]] = {
 
 
 def tile_of(
-    nest: lw.Nest, arguments: tuple[Any, ...], lanes: int | None = None, coalesced: bool = False, scanned: bool = False
+    nest: lw.Nest,
+    arguments: tuple[Any, ...],
+    lanes: int | None = None,
+    coalesced: bool = False,
+    scanned: bool = False,
+    skewed: bool = False,
 ) -> str:
-    """lanes, coalesced, scanned: of the inner form; without lanes it is the one taken by rule."""
+    """lanes, coalesced, scanned, skewed: of the inner form; without lanes it is the one taken by rule."""
     bound = nest.bind(nest.arguments(*arguments))
     plan = make_plan(bound, nest.dependences, 1)
     bound = skewed_nest(bound, plan.skew)
     if lanes is not None:
-        forms = legal_forms(bound, skewed_dependences(nest.dependences, plan.skew))
-        wanted = (lanes, coalesced, scanned)
-        form = next(form for form in forms if (form.lanes, form.coalesced, form.scanned) == wanted)
+        forms = forms_of(bound, skewed_dependences(nest.dependences, plan.skew))
+        wanted = (lanes, coalesced, scanned, skewed)
+        form = next(
+            form for form in reversed(forms) if (form.lanes, form.coalesced, form.scanned, form.skewed) == wanted
+        )
         return tile_source(bound, faces_of(bound), form)
     return tile_source(bound, Faces(bound, plan.partition, plan.mapping, plan.tile).faces, plan.inner.form)
 
@@ -310,6 +318,7 @@ FILES: dict[str, Callable[[], str]] = {
         f"{name}.scan.c": lambda name=name: tile_of(*CASES[name], lanes=1, scanned=True)
         for name in ("align", "subsequence")
     },
+    "over_relaxed.sweeps.c": lambda: tile_of(over_relaxed, (*CASES["over_relaxed"][1][:2], 16), lanes=1, skewed=True),
     "over_relaxed.coalesced.c": lambda: tile_of(*CASES["over_relaxed"], lanes=64, coalesced=True),
     **{f"{name}.plain.c": lambda name=name: plain_of(*CASES[name]) for name in ("align", "triangle", "collatz")},
 }
@@ -319,7 +328,7 @@ FILES: dict[str, Callable[[], str]] = {
 def test_generated_c_is_the_golden_file(
     name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (points, outer_loops, tile_loops):
+    for module in (points, outer_loops, steps, sweep_lanes, tile_loops):
         monkeypatch.setattr(module, "vector_bytes", lambda: 64)
     monkeypatch.setattr(tile_loops, "has_slow_line_splits", lambda: False)
     text, path = FILES[name](), GOLDEN / name

@@ -385,8 +385,8 @@ def test_few_sweeps_over_crowded_rows_take_few_lanes_by_rule() -> None:
         bound = gauss_seidel.bind(arguments)
         inner = gauss_seidel.using().planned(bound, 1, 1, 1, arguments).plan.inner
         assert inner.form.in_place is in_place
-        assert inner.form.pads is not in_place
         assert ("padded" in inner.rule) is in_place
+        assert inner.form.sweeps > 1 or in_place
     arguments = {"u": floats(70, 520), "sweeps": 1}
     assert not gauss_seidel.using().planned(gauss_seidel.bind(arguments), 1, 1, 1, arguments).plan.inner.form.in_place
 

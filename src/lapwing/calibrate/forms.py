@@ -55,6 +55,8 @@ class FormProber:
     @cached_property
     def forms(self) -> tuple[InnerForm, ...]:
         forms = forms_of(self.bound, self.dependences)
+        if not self.is_alone:  # ranks do sweeps one after the other, or in buffers
+            forms = tuple(form for form in forms if form.sweeps == 1 or not form.skewed)
         return (*forms, *(replace(form, in_place=True) for form in forms if self._crowded and form.pads))
 
     @cached_property

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lapwing.h"
@@ -649,6 +650,18 @@ LW_INLINE void lw_exact_add(int64_t *sum, double x) {
     digit[1] += sign * (int64_t)(uint32_t)(shifted >> 32);
     digit[2] += sign * (int64_t)(uint32_t)(shifted >> 64);
     if (__builtin_expect(++sum[0] == (INT64_C(1) << 30), 0)) lw_exact_carry(sum);
+}
+
+/* Room for so many elements of a row, at the beginning of a cache line. */
+LW_INLINE void *lw_new_row(int64_t elements, int64_t size) {
+    void *const made = aligned_alloc(64, (size_t)(elements * size + 63) / 64 * 64);
+    if (!made) abort();
+    return made;
+}
+
+/* Where a step is in a ring of so many, given where it would be at most once around it. */
+LW_INLINE int64_t lw_around(int64_t step, int64_t ring) {
+    return step < 0 ? step + ring : step >= ring ? step - ring : step;
 }
 
 /* Elements of two vectors, by their places in both; order: the type of a vector of such places. */

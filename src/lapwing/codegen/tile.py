@@ -11,10 +11,12 @@ from lapwing.codegen.lanes.narrow_scans import NarrowScanWriter
 from lapwing.codegen.lanes.transposed import TransposedTileWriter
 from lapwing.codegen.rows.tile_loops import TileWriter, is_scanned
 from lapwing.codegen.rows.wavefronts import WavefrontTileWriter, is_wavefront
+from lapwing.codegen.temporal.sweeps import SweepTileWriter, has_sweep_lanes
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import MOST_SWEEPS_IN_VECTORS, InnerForm, legal_forms, sweeps_to_join
+from lapwing.tiling.sweep_lanes import lanes_of_sweeps
 
 
 def tile_source(bound: BoundNest, faces: Sequence[Face], form: InnerForm, stores_all: bool = False) -> str:
@@ -24,6 +26,8 @@ def tile_source(bound: BoundNest, faces: Sequence[Face], form: InnerForm, stores
         bound = bound.storing_all()
     if form.coalesced:
         return CoalescedTileWriter(bound, faces, form).source()
+    if form.skewed and form.sweeps > 1 and len(form.order) > 1:
+        return SweepTileWriter(bound, faces, form).source()
     if form.skewed:
         return WavefrontTileWriter(bound, faces, form).source()
     if not form.transposed:
@@ -47,17 +51,17 @@ def forms_of(bound: BoundNest, dependences: Sequence[Dependence]) -> tuple[Inner
 
 
 def wavefronts(bound: BoundNest, form: InnerForm) -> tuple[InnerForm, ...]:
-    """The form whose rows are in vectors, beside that of the plain loops where they are a chain; none where there is no code for
-    it."""
+    """The forms whose rows, or sweeps, are in vectors, beside that of the plain loops where they are a chain; none where there is
+    no code for them."""
     if form != InnerForm(form.order, 1, independent=False):
         return ()
+    rows, sweeps = replace(form, skewed=True), sweeps_to_join(bound)
     if len(form.order) > 1:
-        skewed = replace(form, skewed=True)
-    elif sweeps_to_join(bound) > 1:
-        skewed = replace(form, skewed=True, sweeps=MOST_SWEEPS_IN_VECTORS)
-    else:
-        return ()
-    return (skewed,) if is_wavefront(bound, skewed) else ()
+        found = [rows] if is_wavefront(bound, rows) else []
+        joined = replace(rows, sweeps=lanes_of_sweeps(bound, sweeps))
+        return (*found, joined) if joined.sweeps > 1 and has_sweep_lanes(bound, joined) else tuple(found)
+    joined = replace(rows, sweeps=MOST_SWEEPS_IN_VECTORS)
+    return (joined,) if sweeps > 1 and is_wavefront(bound, joined) else ()
 
 
 def reason_against_vectors(bound: BoundNest, form: InnerForm) -> str | None:

@@ -118,18 +118,6 @@ LW_INLINE void *lw_new_steps(int64_t steps, int64_t size) {
     return made;
 }
 
-/* Room for so many elements of a row, at the beginning of a cache line. */
-LW_INLINE void *lw_new_row(int64_t elements, int64_t size) {
-    void *const made = aligned_alloc(64, (size_t)(elements * size + 63) / 64 * 64);
-    if (!made) abort();
-    return made;
-}
-
-/* Where a step is in a ring of so many, given where it would be at most once around it. */
-LW_INLINE int64_t lw_around(int64_t step, int64_t ring) {
-    return step < 0 ? step + ring : step >= ring ? step - ring : step;
-}
-
 /* What a box of several sweeps is in one of them, whose ends lie lower by `moves` from sweep to sweep. */
 LW_INLINE lw_box lw_moved(const lw_box *box, const lw_box *moves, int64_t sweep) {
     lw_box moved = *box;

@@ -177,8 +177,12 @@ def _joining_cut(
     sweeps = sweeps_to_join(bound)
     if sweeps < FEWEST_JOINED:
         return None
-    form = choice_by_rule(bound, dependences, joined=lambda form: min(form.sweeps, sweeps)).form
-    if not form.transposed or form.sweeps == 1:
+
+    def joined(form: InnerForm) -> int:
+        return min(form.sweeps, sweeps) if form.transposed else 1
+
+    form = choice_by_rule(bound, dependences, joined=joined).form
+    if joined(form) == 1:
         return None
     along = form.order[-3 if form.coalesced else -1]
     cut = Cut(form.order[-2], tuple(ranks if k == along else 1 for k in range(len(extents))))

@@ -127,7 +127,7 @@ def joined_sweeps(bound: BoundNest, form: InnerForm, partition: Partition, mappi
     if partition.ranks > 1:
         most = min(most, MOST_JOINED_BY_RANKS)
     if has_steps or partition.ranks > 1:
-        if len(form.order) == 1:
+        if form.skewed:
             return 1
         if mapping != form.order[-2] or partition.grid[mapping] > 1:
             return 1

@@ -69,7 +69,7 @@ class InnerForm:
         name = (
             "scan"
             if self.scanned
-            else f"{'rows' if len(self.order) > 1 else 'sweeps'} in vectors"
+            else f"{'rows' if self.sweeps == 1 else 'sweeps'} in vectors"
             if self.skewed
             else "plain"
             if self.lanes == 1

@@ -321,7 +321,7 @@ class Decider:
         seconds = points * EstimatedRates.of(self.bound, self.machine).value
         if seconds < WORTH_PLANNING_SECONDS:
             return plan
-        inner = self._compared(plan.inner, _low_slab(self.bound, plan), seconds >= FORMS_SECONDS, self.ranks == 1)
+        inner = self._compared(plan.inner, _low_slab(self.bound, plan), seconds >= FORMS_SECONDS, joins=False)
         budget = min(PROBE_SECONDS, max(SHORTEST_PROBE_SECONDS, PROBE_SHARE * seconds)) / MOST_SLABS
         for _ in range(MOST_SLABS):
             slab = _slab(self.bound, plan)

@@ -61,6 +61,11 @@ def plus(text: str, number: int) -> str:
     return text if number == 0 else f"{text} {signed(number)}"
 
 
+def times(number: int, text: str) -> str:
+    """The C text of a product, as short as can be."""
+    return text if number == 1 else f"{number} * {text}"
+
+
 class Lines:
     """Lines of C with the indentation of the blocks they stand in."""
 

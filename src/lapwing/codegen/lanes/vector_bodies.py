@@ -151,7 +151,7 @@ def reason_against_vectors(
         if plane.written and (ITEMSIZES[plane.dtype] > size or is_rounded):
             return f"{plane.array} has elements of another size ({plane.dtype}) than what else is computed"
     for value in _values(bound):
-        if not _is_uniform(value, size, narrowed, tables):
+        if not is_uniform(value, size, narrowed, tables):
             return _reason_against(value, size, narrowed, tables)
     sums = [a.dtype for a in body.accumulators if a.exact_sum]
     if any(_size(dtype) != size for dtype in (*sums, *(a.dtype for a in accumulators))):
@@ -170,7 +170,7 @@ def reason_against_vectors(
 def _reason_against(node: t.Typed, size: int, narrowed: frozenset[t.Load], tables: frozenset[t.Load]) -> str:
     """What in an expression is not for vectors: the innermost part that is not."""
     for child in t.children(node):
-        if not _is_uniform(child, size, narrowed, tables):
+        if not is_uniform(child, size, narrowed, tables):
             return _reason_against(child, size, narrowed, tables)
     match node:
         case t.Load(array=array, subscripts=subscripts) if any(isinstance(s, t.LookupSubscript) for s in subscripts):
@@ -244,7 +244,7 @@ def loads_of(bound: BoundNest, without: Collection[t.Typed] = ()) -> list[t.Load
     return list(dict.fromkeys(n for value in _values(bound) for n in walk(value) if isinstance(n, t.Load)))
 
 
-def _is_uniform(node: t.Typed, size: int, narrowed: frozenset[t.Load], tables: frozenset[t.Load]) -> bool:
+def is_uniform(node: t.Typed, size: int, narrowed: frozenset[t.Load], tables: frozenset[t.Load]) -> bool:
     """Whether all that is computed has elements of one size. Narrower ones are widened when they are loaded, and of wider
     ones some may be ``narrowed``, which are compared and nothing else, or from ``tables``, of which narrow ones are kept."""
 
@@ -260,13 +260,13 @@ def _is_uniform(node: t.Typed, size: int, narrowed: frozenset[t.Load], tables: f
             indices = [s.index for s in subscripts if isinstance(s, t.LookupSubscript)]
             # There is one size of indices, too.
             known = all(map(is_invariant, indices)) or (
-                size == 8 and all(_is_uniform(i, size, narrowed, tables) for i in indices)
+                size == 8 and all(is_uniform(i, size, narrowed, tables) for i in indices)
             )
             return known and 0 < _size(dtype) <= size and not dtype.startswith("complex")
         case t.Local(dtype=dtype) | t.Index(dtype=dtype):
             return dtype == "bool" or _size(dtype) == size
         case t.Operation(operator=operator, operands=operands) if operator in COMPARISONS and all(
-            isinstance(o, t.Load) and (o in narrowed or _is_uniform(o, size, narrowed, tables)) for o in operands
+            isinstance(o, t.Load) and (o in narrowed or is_uniform(o, size, narrowed, tables)) for o in operands
         ):
             return True
         case t.Operation(operator=operator, operands=operands) if operator in COMPARISONS and all(
@@ -276,7 +276,7 @@ def _is_uniform(node: t.Typed, size: int, narrowed: frozenset[t.Load], tables: f
         case t.Convert(dtype=dtype, operand=operand, trap=None) if is_of_indices(operand):
             return dtype == WIDE[size]
         case t.Convert(dtype=dtype, operand=operand, trap=None):
-            return is_wide(operand) and _size(dtype) == size and _is_uniform(operand, size, narrowed, tables)
+            return is_wide(operand) and _size(dtype) == size and is_uniform(operand, size, narrowed, tables)
         case t.Operation(dtype=dtype, operator=operator, operands=operands):
             known = operator in _OPERATORS and not t.is_numpy_loop(node)
             fits = known and all(map(is_wide, operands)) and (dtype == "bool" or _size(dtype) == size)
@@ -284,4 +284,4 @@ def _is_uniform(node: t.Typed, size: int, narrowed: frozenset[t.Load], tables: f
             fits = _size(dtype) == size
         case _:
             return False
-    return fits and all(_is_uniform(child, size, narrowed, tables) for child in t.children(node))
+    return fits and all(is_uniform(child, size, narrowed, tables) for child in t.children(node))

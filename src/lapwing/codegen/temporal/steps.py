@@ -1,0 +1,385 @@
+"""A step of tiles whose sweeps are the lanes of vectors (``codegen.temporal.sweeps``): the loop body where each lane is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+
+from lapwing.codegen.body.expression import C_TYPES
+from lapwing.codegen.body.if_conversion import for_lanes
+from lapwing.codegen.body.statements import IN_ORDER
+from lapwing.codegen.body.text import Lines, plus, times
+from lapwing.codegen.body.widening import WIDE, of_one_size
+from lapwing.codegen.lanes.vector_bodies import is_uniform
+from lapwing.codegen.rows.tile_loops import TileWriter
+from lapwing.codegen.temporal.streams import Stream, Streams
+from lapwing.loopnest.binding import typed as t
+from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.machine.vectors import vector_bytes
+from lapwing.tiling.faces import Face
+from lapwing.tiling.inner import InnerForm
+from lapwing.tiling.sweep_lanes import SweepLanes, Vector, sweep_lanes
+
+# Where a step is: where all lanes are inside of the domain, where some rows may be outside, and at the ends of rows.
+FULL, ROWS, ENDS = "full", "rows", "ends"
+
+
+class StepWriter(TileWriter):
+    """Writes the steps of ``form.sweeps`` lanes, each a sweep, and what they are called."""
+
+    def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
+        super().__init__(bound, faces, form)
+        found = sweep_lanes(bound)
+        assert found is not None, "the form is not legal"
+        self.sweeps: SweepLanes = found
+        self._in_vectors = False
+        body, self._reason = for_lanes(bound, lambda load: load.array in bound.nest.written)
+        self._straight = of_one_size(body, found.size)
+        self.count = form.sweeps
+        self.width = min(vector_bytes() // found.size, self.count)
+        self.streams = Streams(replace(bound, body=self._straight), found)
+
+    @property
+    def joins_sweeps(self) -> bool:
+        return True
+
+    @property
+    def is_written(self) -> bool:
+        """Whether there is code for the loop body."""
+        values = [v for s in self._straight.statements for v in t.own_values(s)]
+        return (
+            self._reason is None
+            and not (self._parts or self._wraps or self._stride is not None)
+            and self._straight.is_straight
+            and all(isinstance(s, t.TypedStore | t.TypedLocal) for s in self._straight.statements)
+            and all(is_uniform(value, self.sweeps.size, frozenset(), frozenset()) for value in values)
+        )
+
+    # -- names -----------------------------------------------------------------------------------------------------------
+
+    def _own(self, name: str) -> str:
+        return self.names.get(("sweeps", name), name)
+
+    def _type(self, dtype: str) -> str:
+        return self.names.get(("vector", dtype), f"vector_of_{dtype}")
+
+    def _anywhere(self, dtype: str) -> str:
+        return f"{self._type(dtype)}_anywhere"
+
+    @cached_property
+    def _lane_dtype(self) -> str:
+        return WIDE[self.sweeps.size]
+
+    @cached_property
+    def _dtypes(self) -> dict[str, str]:
+        return {array.name: array.dtype for array in self.bound.arrays}
+
+    @property
+    def _vectors(self) -> range:
+        return range(self.count // self.width)
+
+    def _coordinates(self) -> list[str]:
+        return [self.index(loop.name) for loop in self.nest.space_loops]
+
+    def _sizes(self) -> list[str]:
+        """Of the positions along every loop, with what lies around the domain."""
+        return [self._own(f"{x}_size") for x in self._coordinates()]
+
+    def _along(self, array: str, k: int) -> str:
+        """The C name of the distance in memory from one place along loop k to the next."""
+        return self._own(f"{array}_along_{self._coordinates()[k]}")
+
+    def _element(self, array: str, offset: Vector) -> str:
+        """What stands for the element of an array at an offset, in vectors."""
+        parts = [
+            f"_{x}_{'plus' if o > 0 else 'minus'}_{abs(o)}"
+            for x, o in zip(self._coordinates(), offset, strict=True)
+            if o
+        ]
+        return self._own(f"{array}{''.join(parts) or '_before'}")
+
+    def _kept(self, array: str, steps: int) -> str:
+        return self._own(f"{array}_{steps}_ago")
+
+    def _now(self, array: str) -> str:
+        return self._own(f"{array}_now")
+
+    def _given(self, load: t.Load) -> str:
+        return self.names.get(("given", load), f"{load.array}_here")
+
+    # -- the loop body ---------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _one_vector(self) -> Iterator[None]:
+        """What is written is for the lanes of a vector."""
+        lane, streams = self._own("lane"), self.streams
+        placed = {load: f"{self._given(load)}[{lane}]" for load in streams.given}
+        for load, offset in streams.offsets.items():
+            placed[load] = f"{self._read(load, offset)}[{lane}]"
+        for statement in self._straight.statements:
+            if isinstance(statement, t.TypedStore):
+                placed[statement.target] = f"{self._now(statement.target.array)}[{lane}]"
+        before, self.printer.placed, self._in_vectors = self.printer.placed, placed, True
+        try:
+            yield
+        finally:
+            self.printer.placed, self._in_vectors = before, False
+
+    def _read(self, load: t.Load, offset: Vector) -> str:
+        return self._element(load.array, offset) if any(offset) else self._now(load.array)
+
+    def body_statements(self) -> Sequence[t.TypedStatement]:
+        return self._straight.statements if self._in_vectors else super().body_statements()
+
+    def point_name(self) -> str:
+        name = super().point_name()
+        return self.names.get("point of a vector", f"{name}_in_vector") if self._in_vectors else name
+
+    def buffer_parameters(self) -> list[tuple[str, str]]:
+        if not self._in_vectors:
+            return super().buffer_parameters()
+        found = {}
+        for load, offset in self.streams.offsets.items():
+            if any(offset):
+                found[self._read(load, offset)] = f"const {C_TYPES[load.dtype]} *restrict {self._read(load, offset)}"
+        for load in self.streams.given:
+            found[self._given(load)] = f"const {C_TYPES[load.dtype]} *restrict {self._given(load)}"
+        for array in self.streams.written:
+            found[self._now(array)] = f"{C_TYPES[self._dtypes[array]]} *restrict {self._now(array)}"
+        return [
+            *((declared, name) for name, declared in found.items()),
+            (f"int64_t {self._own('lane')}", self._own("lane")),
+        ]
+
+    def point_functions(self) -> Iterator[str]:
+        yield from self._point_functions()
+        with self._one_vector():
+            yield from (*self.point_function(), "")
+
+    def headers(self) -> Iterator[str]:
+        size = self.width * self.sweeps.size
+        yield ""
+        for dtype in sorted({*self._dtypes.values(), self._lane_dtype}):
+            c_type, name = C_TYPES[dtype], self._type(dtype)
+            yield f"typedef {c_type} {name} __attribute__((vector_size({size})));"
+            aligned = f"aligned({self.sweeps.size}), may_alias"
+            yield f"typedef {c_type} {self._anywhere(dtype)} __attribute__((vector_size({size}), {aligned}));"
+
+    def _rows_at(self, array: str, behind: Vector) -> str:
+        parts = "_".join(
+            f"{x}_{b}" if b >= 0 else f"{x}_ahead_{-b}" for x, b in zip(self._coordinates(), behind, strict=False) if b
+        )
+        return self._own(f"{array}_behind_{parts}")
+
+    @property
+    def _head(self) -> int:
+        """How many positions of a row are gone through with a mask, at its beginning: until all lanes are in it."""
+        lagging = self.sweeps.skew[-1] * (self.count - 1)
+        return max(lagging + max(self.sweeps.halo[-1][0], 1), self.streams.reach)
+
+    @property
+    def _tail(self) -> int:
+        """The same at its end."""
+        return max(self.sweeps.halo[-1][1], self.streams.reach)
+
+    # -- a step ----------------------------------------------------------------------------------------------------------
+
+    def _moves_on(self, stream: Stream) -> bool:
+        """Whether it has vectors of its own that are kept from step to step."""
+        return stream.furthest > stream.nearest and (stream.is_old or not stream.is_in_row)
+
+    def _step(self, lines: Lines, where: str) -> None:
+        own, streams, count, k = self._own, self.streams, self.count, self._own("position")
+        is_masked, mask = where != FULL, self._find_mask(lines, where)
+        for array in streams.written:
+            first = f"{own(f'{array}_row')}[0]" if where == ENDS else own(f"{array}_first")
+            lines.add(f"const int64_t {own(f'{array}_here')} = {first} + {self._along_row(array)} * {k};")
+        leads = [stream for stream in streams.all if stream.is_old or not stream.is_in_row]
+        leads += [streams.before(array) for array in streams.written if is_masked and array not in streams.changing]
+        for stream in leads:
+            for v in self._vectors:
+                self._lead(lines, stream, v, where)
+        for load in streams.given:
+            self._gather(lines, load, where)
+        for array in streams.written:
+            start = f" = {self._before(array)}_{{}}" if array in streams.changing or is_masked else ""
+            names = (f"{self._now(array)}_{v}{start.format(v)}" for v in self._vectors)
+            lines.add(f"{self._type(self._dtypes[array])} {', '.join(names)};")
+        lane = own("lane")
+        with self._one_vector():
+            for v in self._vectors:
+                lines.add("#pragma omp simd")
+                lines.open(f"for (int64_t {lane} = 0; {lane} < {self.width}; ++{lane}) {{")
+                lines.add(self.point_call(places=self._pointers(v)))
+                lines.close()
+        for array in streams.written:
+            dtype, at, now = self._dtypes[array], own(f"{array}_at"), self._now(array)
+            vector, places = self._type(dtype), self._type(self._lane_dtype)
+            for v in self._vectors:
+                if is_masked:
+                    chosen = f"*(const {self._anywhere(self._lane_dtype)} *)({mask} + {v * self.width})"
+                    one, other = f"({places}){now}_{v}", f"({places}){self._before(array)}_{v}"
+                    lines.add(f"{now}_{v} = ({vector})(({chosen} & {one}) | (~{chosen} & {other}));")
+                lines.add(f"*({self._anywhere(dtype)} *)({at} + {plus(f'{k} * {count}', v * self.width)}) = {now}_{v};")
+            if where == ENDS:
+                self._mirror(lines, array)
+            out = f"{own(f'{array}_row')}[{own('last')}]" if where == ENDS else own(f"{array}_out")
+            store = (
+                f"{self.array(array)}[{out} + {self._along_row(array)} * {k}] = {at}[{k} * {count} + {own('last')}];"
+            )
+            lines.add(f"if ({mask}[{own('last')}]) {store}" if is_masked else store)
+        self._move_on(lines)
+        lines.add(IN_ORDER)
+
+    def _along_row(self, array: str) -> str:
+        return self._along(array, len(self.sweeps.skew) - 1)
+
+    def _before(self, array: str) -> str:
+        return self._element(array, (0,) * len(self.sweeps.skew))
+
+    def _find_mask(self, lines: Lines, where: str) -> str:
+        """Which lanes are inside of the domain, as an array."""
+        own, k, lane = self._own, self._own("position"), self._own("lane")
+        if where != ENDS:
+            return own("active")
+        end = f"{k} < {self._head} ? {k} : {k} - {own('tail')} + {self._head}"
+        lines.add(f"const {C_TYPES[self._lane_dtype]} *const {own('inside_here')} = {own('inside')}[{end}];")
+        lines.add(f"for (int64_t {lane} = 0; {lane} < {self.count}; ++{lane})")
+        lines.add(f"    {own('mask')}[{lane}] = {own('active')}[{lane}] & {own('inside_here')}[{lane}];")
+        return own("mask")
+
+    def _lead(self, lines: Lines, stream: Stream, v: int, where: str) -> None:
+        """The nearest vector of a stream."""
+        k, array, dtype = self._own("position"), stream.array, self._dtypes[stream.array]
+        offset, declared = self.streams.offset(stream, stream.nearest), f"{self._type(dtype)} "
+        name = f"{'' if self._moves_on(stream) else declared}{self._element(array, offset)}_{v}"
+        if stream.is_in_row:
+            kept = self._kept(array, stream.nearest)
+            moved = ", ".join(str(self.width - 1 + place) for place in range(self.width))
+            vectors = f"{kept}_{max(v - 1, 0)}, {kept}_{v}"
+            lines.add(f"{name} = LW_SHUFFLE({self._type(self._lane_dtype)}, {vectors}, {moved});")
+        else:
+            place = f"{self._rows_at(array, stream.rows)} + ({plus(k, -stream.nearest)}) * {self.count}"
+            lines.add(f"{name} = *(const {self._anywhere(dtype)} *)({plus(place, v * self.width - stream.is_old)});")
+        if stream.is_old and v == 0:
+            # Those that were moved on from the end of one row to the beginning of the next are of the former.
+            for steps in stream.steps if where == ENDS and self._moves_on(stream) else (stream.nearest,):
+                self._insert_first(lines, array, self.streams.offset(stream, steps), where)
+
+    def _insert_first(self, lines: Lines, array: str, offset: Vector, where: str) -> None:
+        """The first lane reads what was there before all of these sweeps."""
+        here, k, size = self._own(f"{array}_here"), self._own("position"), self._sizes()[-1]
+        terms = [
+            f" {'+' if o > 0 else '-'} {times(abs(o), self._along(array, axis))}" for axis, o in enumerate(offset) if o
+        ]
+        tests = []
+        if where != FULL:
+            tests.append(self._rows_there[self._row_is_there(array, offset)])
+        if where == ENDS:
+            (before, after), (its_before, its_after) = self.sweeps.halo[-1], self._halo_of(array)[-1]
+            tests += [
+                f"{k} >= {before - its_before - offset[-1]}",
+                f"{k} < {plus(size, its_after - after - offset[-1])}",
+            ]
+        test = f"if ({' && '.join(tests)}) " if tests else ""
+        lines.add(f"{test}{self._element(array, offset)}_0[0] = {self.array(array)}[{here}{''.join(terms)}];")
+
+    @cached_property
+    def _rows_there(self) -> dict[str, str]:
+        """The C names of whether there are elements in rows beside the first lane's, by the tests."""
+        streams = [s for s in (*self.streams.all, *map(self.streams.before, self.streams.written)) if s.is_old]
+        tests = dict.fromkeys(self._row_is_there(s.array, self.streams.offset(s, s.nearest)) for s in streams)
+        return {test: self._own(f"there_{number}") for number, test in enumerate(tests, 1)}
+
+    def _row_is_there(self, array: str, offset: Vector) -> str:
+        """A test of whether the array has the row at an offset from the first lane's."""
+        halos = zip(self.sweeps.halo, self._halo_of(array), strict=True)
+        tests = []
+        for x, size, o, ((before, after), (its_before, its_after)) in zip(
+            self._coordinates()[:-1], self._sizes(), offset, halos, strict=False
+        ):
+            of = f"{self._own(f'{x}_of')}[0]"
+            tests += [f"{of} >= {before - its_before - o}", f"{of} < {plus(size, its_after - after - o)}"]
+        return " && ".join(tests)
+
+    def _halo_of(self, array: str) -> list[tuple[int, int]]:
+        halo = [(0, 0)] * len(self.sweeps.skew)
+        for load, offset in self.streams.offsets.items():
+            if load.array == array:
+                halo = [(max(b, -o), max(a, o)) for (b, a), o in zip(halo, offset, strict=True)]
+        return halo
+
+    def _gather(self, lines: Lines, load: t.Load, where: str) -> None:
+        """Elements of an array that is only read, of every lane its own."""
+        own, k, name, array = self._own, self._own("position"), self._given(load), self.array(load.array)
+        along, apart = self._along_row(name), self._apart(name)
+        for v in self._vectors:
+            elements = []
+            for lane in range(v * self.width, (v + 1) * self.width):
+                of_lane = f"{array}[{own(f'{name}_row')}[{lane}] + {along} * {k}]"
+                behind = f" - {times(lane, f'({apart})')}" if lane else ""
+                in_line = f"{array}[{own(f'{name}_first')} + {along} * {k}{behind}]"
+                if where == ENDS:
+                    elements.append(f"{own('mask')}[{lane}] ? {of_lane} : 0")
+                else:
+                    elements.append(in_line if where == FULL and apart is not None else of_lane)
+            lines.add(f"const {self._type(load.dtype)} {name}_{v} = {{{', '.join(elements)}}};")
+
+    def _apart(self, name: str) -> str | None:
+        """How far elements of neighbouring lanes lie from one another, where lanes are at the same place along all loops between
+        the first and the last."""
+        if any(self.sweeps.skew[1:-1]):
+            return None
+        last = len(self.sweeps.skew) - 1
+        terms = [
+            times(by, self._along(name, k)) for k, by in ((0, self.sweeps.skew[0]), (last, self.sweeps.skew[-1])) if by
+        ]
+        return " + ".join(terms) or "0"
+
+    def _pointers(self, v: int) -> dict[str, str]:
+        """The pointers to the lanes of a vector, by the names of the loop body's parameters."""
+        found = {}
+        for load, offset in self.streams.offsets.items():
+            if any(offset):
+                found[self._read(load, offset)] = (
+                    f"(const {C_TYPES[load.dtype]} *)&{self._variable(load.array, offset)}_{v}"
+                )
+        for load in self.streams.given:
+            found[self._given(load)] = f"(const {C_TYPES[load.dtype]} *)&{self._given(load)}_{v}"
+        for array in self.streams.written:
+            found[self._now(array)] = f"({C_TYPES[self._dtypes[array]]} *)&{self._now(array)}_{v}"
+        return found
+
+    def _variable(self, array: str, offset: Vector) -> str:
+        if not self.sweeps.is_old(offset):
+            *rows, steps = self.sweeps.behind(offset)
+            if not any(rows):
+                return self._kept(array, steps)
+        return self._element(array, offset)
+
+    def _mirror(self, lines: Lines, array: str) -> None:
+        """What lies at an end of the ring lies at the other one, too, for those who read beyond it."""
+        own, k, size, reach = self._own, self._own("position"), self._sizes()[-1], self.streams.reach
+        slot, kept, at, count = own(f"{array}_slot"), own(f"{array}_rows_kept"), own(f"{array}_at"), self.count
+        c_type = C_TYPES[self._dtypes[array]]
+        copied = f"{at} + {k} * {count}, {count} * sizeof({c_type}));"
+        ring = own(f"{array}_ring")
+        end = f"{ring} + ({kept} * {size} + {k}) * {count}"
+        lines.add(f"if ({slot} == 0 && {k} < {reach}) memcpy({end}, {copied}")
+        start = f"{ring} + ({k} - {size}) * {count}"
+        lines.add(f"if ({slot} == {kept} - 1 && {k} >= {size} - {reach}) memcpy({start}, {copied}")
+
+    def _move_on(self, lines: Lines) -> None:
+        for stream in self.streams.all:
+            if self._moves_on(stream):
+                for steps in reversed(stream.steps[1:]):
+                    to, source = (
+                        self._element(stream.array, self.streams.offset(stream, s)) for s in (steps, steps - 1)
+                    )
+                    lines.add(*(f"{to}_{v} = {source}_{v};" for v in self._vectors))
+        for array, kept in self.streams.results.items():
+            for steps in range(kept, 0, -1):
+                source = self._now(array) if steps == 1 else self._kept(array, steps - 1)
+                lines.add(*(f"{self._kept(array, steps)}_{v} = {source}_{v};" for v in self._vectors))

@@ -1,0 +1,115 @@
+"""What the lanes of a step read of arrays that are written: vectors as they were written one after the other, each step one,
+which are so many steps old (``tiling.sweep_lanes``).
+
+Along a stream elements only move on: what lies further back is what was in front some steps before, and stays in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from lapwing.loopnest.binding import typed as t
+from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.tiling.sweep_lanes import SweepLanes, Vector, offset_of
+
+
+@dataclass(frozen=True)
+class Stream:
+    """``is_old``: whether its vectors are moved by a lane, so that each lane has what the one before it wrote. ``rows``: how far
+    behind they were written along the outer loops; ``nearest``, ``furthest``: along the innermost one."""
+
+    array: str
+    is_old: bool
+    rows: Vector
+    nearest: int
+    furthest: int
+
+    @property
+    def is_in_row(self) -> bool:
+        """Whether they were written just now: then they are still in registers."""
+        return not any(self.rows)
+
+    @property
+    def steps(self) -> range:
+        return range(self.nearest, self.furthest + 1)
+
+
+class Streams:
+    """The streams of a loop body, and which element of them stands for which load."""
+
+    def __init__(self, bound: BoundNest, lanes: SweepLanes) -> None:
+        self._bound, self._lanes = bound, lanes
+        nodes = (n for s in t.all_statements(bound.body.statements) for v in t.own_values(s) for n in t.walk(v))
+        loads = [n for n in dict.fromkeys(nodes) if isinstance(n, t.Load)]
+        self.written = [array.name for array in bound.arrays if array.name in bound.nest.written]
+        self.given = [load for load in loads if load.array not in bound.nest.written]
+        self.offsets = {load: self._offset(load) for load in loads if load.array in bound.nest.written}
+        # Those at the iteration's own place are in what it writes.
+        self.changing = {load.array for load, offset in self.offsets.items() if not any(offset)}
+        self.all = tuple(self._joined((load.array, offset) for load, offset in self.offsets.items()))
+
+    def _offset(self, load: t.Load) -> Vector:
+        offset = offset_of(self._bound, load)
+        assert offset is not None
+        return offset
+
+    def before(self, array: str) -> Stream:
+        """What an iteration's own element was before."""
+        (found,) = self._joined([(array, self._own)])
+        return found
+
+    @property
+    def _own(self) -> Vector:
+        return (0,) * len(self._lanes.skew)
+
+    def offset(self, stream: Stream, steps: int) -> Vector:
+        """The place of the element that lies so many steps back."""
+        base = self._lanes.skew if stream.is_old else self._own
+        return tuple(b - far for b, far in zip(base, (*stream.rows, steps), strict=True))
+
+    def _joined(self, elements: Iterable[tuple[str, Vector]]) -> Iterator[Stream]:
+        found: dict[tuple[str, bool, Vector], list[int]] = {}
+        for array, offset in elements:
+            *rows, steps = self._lanes.behind(offset)
+            found.setdefault((array, self._lanes.is_old(offset), tuple(rows)), []).append(steps)
+        for (array, is_old, behind), back in found.items():
+            yield Stream(array, is_old, behind, min(back), max(back))
+
+    @property
+    def results(self) -> dict[str, int]:
+        """For how many steps what was written is kept in registers, by array."""
+        streams = [*self.all, *map(self.before, self.written)]
+        return {
+            name: max((s.furthest for s in streams if s.array == name and s.is_in_row), default=0)
+            for name in self.written
+        }
+
+    @property
+    def reach(self) -> int:
+        """How many steps more or less than whole rows vectors from memory are back."""
+        streams = [*self.all, *map(self.before, self.written)]
+        return 1 + max((max(abs(s.nearest), abs(s.furthest)) for s in streams if not s.is_in_row), default=0)
+
+    def rows_of(self, array: str) -> Vector:
+        """The furthest rows that are read of an array."""
+        streams = [*self.all, self.before(array)]
+        return max(s.rows for s in streams if s.array == array)
+
+
+def flattened(rows: Sequence[int], sizes: Sequence[str]) -> str:
+    """The C text of a number of rows one after the other, from those along every outer loop. sizes: of these, but the first."""
+    text = str(rows[0])
+    for number, size in zip(rows[1:], sizes, strict=True):
+        text = (
+            "0"
+            if text == "0"
+            else size
+            if text == "1"
+            else f"{text} * {size}"
+            if " " not in text
+            else f"({text}) * {size}"
+        )
+        if number:
+            text = f"{text} {'+' if number > 0 else '-'} {abs(number)}" if text != "0" else str(number)
+    return text

@@ -1,0 +1,295 @@
+"""Tiles whose sweeps are the lanes of vectors (``tiling.sweep_lanes``).
+
+The positions of a sweep, with what iterations look at around the domain, are gone through row by row as one long row. Each lane
+is so many positions behind the one before it, and goes on into the next row while others are still in this one. What lanes wrote
+goes into a ring, a vector a position, which holds as much as is read again; the first lane also reads the array as it was before
+all of these sweeps, and what the last lane writes is stored there. Where some lanes are outside of the domain a step has a mask:
+they hand on what was there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from weakref import WeakKeyDictionary
+
+from lapwing.codegen.body.expression import C_TYPES
+from lapwing.codegen.body.text import Lines, plus, times
+from lapwing.codegen.temporal.steps import ENDS, FULL, ROWS, StepWriter
+from lapwing.codegen.temporal.streams import flattened
+from lapwing.loopnest.binding import typed as t
+from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.tiling.inner import InnerForm
+from lapwing.tiling.sweep_lanes import sweep_lanes
+
+# Of the positions of a row as many are to be without a mask, at least.
+_FEWEST_POSITIONS = 16
+
+
+class SweepTileWriter(StepWriter):
+    """Writes a tile whose lanes are sweeps."""
+
+    def _loops(self, lines: Lines, call: str) -> None:
+        own, sizes = self._own, self._sizes()
+        sweep, end = own("sweep"), own("sweep_end")
+        for k, (loop, size) in enumerate(zip(self.nest.space_loops, sizes, strict=True)):
+            # Of a skewed nest the box is in other coordinates than its elements.
+            k_box = k + self.nest.sweep_depth
+            low, high = self.bounds(loop) if self.bound.skew is not None else (f"box->lo[{k_box}]", f"box->hi[{k_box}]")
+            before, after = self.sweeps.halo[k]
+            lines.add(f"const int64_t {self._low(k)} = {low}, {self._high(k)} = {high};")
+            lines.add(f"const int64_t {size} = {plus(f'{self._high(k)} - {self._low(k)}', before + after)};")
+        shortest = self._head + self._tail + _FEWEST_POSITIONS
+        lines.add(f"const bool {own('fits')} = {' && '.join([f'{sizes[-1]} >= {shortest}', *self._covers()])};")
+        lines.add(f"const int64_t {end} = box->hi[0];", f"int64_t {sweep} = box->lo[0];")
+        lines.open(f"while ({own('fits')} && {end} - {sweep} >= {self.count // 2}) {{")
+        lines.add(f"const int64_t {own('at_work')} = lw_min_i64({self.count}, {end} - {sweep});")
+        self._some_sweeps(lines)
+        lines.add(f"{sweep} += {own('at_work')};")
+        lines.close()
+        lines.open(f"for (; {sweep} < {end}; ++{sweep}) {{")
+        for k in range(1, len(self.nest.loops)):
+            self.open_loop(lines, k)
+        lines.add(call)
+        lines.close_all()
+
+    def _low(self, k: int) -> str:
+        return self._own(f"{self._coordinates()[k]}_low")
+
+    def _high(self, k: int) -> str:
+        return self._own(f"{self._coordinates()[k]}_high")
+
+    def _covers(self) -> Iterator[str]:
+        """Tests of whether the box holds all of the domain, in whatever coordinates it is."""
+        skew, depth = self.bound.skew, self.nest.sweep_depth
+        if skew is None:
+            return
+        for k in range(depth, len(self.nest.loops)):
+            factors = [(k, 1), *skew.factors(k)]
+            ends = []
+            for ahead in (False, True):
+                terms = []
+                for m, a in factors:
+                    text = f"({self._high(m - depth)} - 1)" if (a > 0) == ahead else self._low(m - depth)
+                    terms.append(times(a, text))
+                ends.append(" + ".join(terms))
+            yield f"box->lo[{k}] <= {ends[0]} && {ends[1]} < box->hi[{k}]"
+
+    def _some_sweeps(self, lines: Lines) -> None:
+        own, count, sizes, lane = self._own, self.count, self._sizes(), self._own("lane")
+        *outer, _ = self._coordinates()
+        last, lag, rows = own("last"), own("lag"), own("rows")
+        lines.add(f"const int64_t {last} = {own('at_work')} - 1;")
+        lines.add(
+            f"const int64_t {lag} = {flattened(self.sweeps.skew[:-1], sizes[1:-1])}; /* rows, from lane to lane */"
+        )
+        self._declare_memory(lines)
+        # The number of the row after the last one of the domain, and a row in which lanes come to its end.
+        text = ""
+        for k, size in enumerate(sizes[:-1]):
+            at = plus(f"{self._high(k)} - {self._low(k)}", self.sweeps.halo[k][0] - 1)
+            text = f"({text}) * {size} + {at}" if text else at
+        lines.add(f"const int64_t {rows} = {plus(f'{text} + {lag} * {last}', 2)};")
+        lines.add(*(f"int64_t {own(f'{x}_of')}[{count}];" for x in outer))
+        lane_type = C_TYPES[self._lane_dtype]
+        lines.add(f"{lane_type} {own('active')}[{count}] = {{0}}, {own('mask')}[{count}];")
+        lines.add(f"{lane_type} {own('inside')}[{self._head + self._tail}][{count}]; /* at the ends of rows */")
+        self._find_insides(lines)
+        for array in self._row_arrays():
+            start = " = {0}" if array in self.streams.written else ""
+            lines.add(f"int64_t {own(f'{array}_row')}[{count}]{start}; /* the element of a lane at position 0 */")
+        lines.open(f"for (int64_t {lane} = 0; {lane} < {count}; ++{lane}) {{")
+        lines.add(f"int64_t {own('before')} = -1 - {lag} * {lane};")
+        for x, size in reversed(list(zip(outer[1:], sizes[1:-1], strict=True))):
+            whole = own(f"whole_{x}")
+            lines.add(f"const int64_t {whole} = lw_floordiv_i64({own('before')}, {size});")
+            lines.add(f"{own(f'{x}_of')}[{lane}] = {own('before')} - {whole} * {size};")
+            lines.add(f"{own('before')} = {whole};")
+        lines.add(f"{own(f'{outer[0]}_of')}[{lane}] = {own('before')};")
+        for load in self.streams.given:
+            name = self._given(load)
+            lines.add(f"{own(f'{name}_row')}[{lane}] = {self._first_row(name, lane)};")
+        lines.close()
+        self._declare_vectors(lines)
+        self._rows_of_sweeps(lines)
+        for array in self.streams.written:
+            lines.add(f"free({own(f'{array}_room')});")
+
+    def _find_insides(self, lines: Lines) -> None:
+        """Which lanes are inside of the domain along the innermost loop, at positions at the ends of rows."""
+        own, lane, size, k = self._own, self._own("lane"), self._sizes()[-1], self._own("position")
+        before, after = self.sweeps.halo[-1]
+        behind = f"{self.sweeps.skew[-1]} * {lane}"
+        lines.open(f"for (int64_t end = 0; end < {self._head + self._tail}; ++end) {{".replace("end", own("end")))
+        end = own("end")
+        lines.add(f"const int64_t {k} = {end} < {self._head} ? {end} : {size} - {self._head + self._tail} + {end};")
+        lines.open(f"for (int64_t {lane} = 0; {lane} < {self.count}; ++{lane}) {{")
+        lines.add(f"const int64_t {own('at')} = {k} - {behind} + ({k} < {behind} ? {size} : 0);")
+        lines.add(f"{own('inside')}[{end}][{lane}] = -({own('at')} >= {before} && {own('at')} < {plus(size, -after)});")
+        lines.close()
+        lines.close()
+
+    def _row_arrays(self) -> list[str]:
+        return [*self.streams.written, *(self._given(load) for load in self.streams.given)]
+
+    def _elements(self) -> dict[str, t.Load]:
+        """Those of which the place is known at all times: what is written, and what is only read."""
+        stores = [s.target for s in self._straight.statements if isinstance(s, t.TypedStore)]
+        return {
+            **{self._given(load): load for load in self.streams.given},
+            **{target.array: target for target in stores},
+        }
+
+    def _declare_memory(self, lines: Lines) -> None:
+        """Where elements lie, and the rings."""
+        own, sizes = self._own, self._sizes()
+        for name, load in self._elements().items():
+            strides = [*(self.stride(load.array, axis) for axis in range(len(load.subscripts) - 1)), "1"]
+            affines = [s.affine for s in load.subscripts if isinstance(s, t.AffineSubscript)]
+            for k, loop in enumerate(self.nest.space_loops):
+                by = [
+                    (loop.step * affine.coefficient(loop.name), stride)
+                    for affine, stride in zip(affines, strides, strict=True)
+                ]
+                moves = " + ".join(times(b, stride) for b, stride in by if b)
+                lines.add(f"const int64_t {self._along(name, k)} = {moves or '0'};")
+            lines.add(f"int64_t {own(f'{name}_origin')}; /* the element at the first position */")
+        lines.open("{")
+        for k, loop in enumerate(self.nest.space_loops):
+            low = plus(self._low(k), -self.sweeps.halo[k][0])
+            lines.add(f"const int64_t {self.index(loop.name)} = {low if loop.step == 1 else f'-({low})'};")
+        for name, load in self._elements().items():
+            strides = [*(f" * {self.stride(load.array, axis)}" for axis in range(len(load.subscripts) - 1)), ""]
+            affines = [s.affine for s in load.subscripts if isinstance(s, t.AffineSubscript)]
+            terms = [f"({self.affine(affine)}){stride}" for affine, stride in zip(affines, strides, strict=True)]
+            lines.add(f"{own(f'{name}_origin')} = {' + '.join(terms)};")
+        lines.close()
+        reach, count = self.streams.reach, self.count
+        for array in self.streams.written:
+            c_type = C_TYPES[self._dtypes[array]]
+            kept, room, ring = own(f"{array}_rows_kept"), own(f"{array}_room"), own(f"{array}_ring")
+            rows = flattened(self.streams.rows_of(array), sizes[1:-1])
+            lines.add(f"const int64_t {kept} = {plus(rows, 1)};")
+            size = f"({kept} * {sizes[-1]} + {2 * reach}) * {count}"
+            lines.add(f"{c_type} *const {room} = lw_new_row({size}, sizeof({c_type}));")
+            lines.add(f"{c_type} *const {ring} = {room} + {reach * count};")
+            lines.add(f"int64_t {own(f'{array}_slot')} = 0;")
+
+    def _declare_vectors(self, lines: Lines) -> None:
+        """Those that are kept from step to step."""
+
+        def declare(array: str, name: str) -> None:
+            names = ", ".join(f"{name}_{v} = {{0}}" for v in self._vectors)
+            lines.add(f"{self._type(self._dtypes[array])} {names};")
+
+        for array, kept in self.streams.results.items():
+            for steps in range(1, kept + 1):
+                declare(array, self._kept(array, steps))
+        for stream in filter(self._moves_on, self.streams.all):
+            for steps in stream.steps:
+                declare(stream.array, self._element(stream.array, self.streams.offset(stream, steps)))
+
+    def _rows_of_sweeps(self, lines: Lines) -> None:
+        own, count, sizes = self._own, self.count, self._sizes()
+        row, rows, k, size, lane = own("row"), own("rows"), own("position"), sizes[-1], own("lane")
+        skew, row_end, tail = self.sweeps.skew[-1], own("row_end"), own("tail")
+        lines.open(f"for (int64_t {row} = 0; {row} < {rows}; ++{row}) {{")
+        for array in self.streams.written:
+            c_type, ring, slot = C_TYPES[self._dtypes[array]], own(f"{array}_ring"), own(f"{array}_slot")
+            lines.add(f"{c_type} *const {own(f'{array}_at')} = {ring} + {slot} * {size} * {count};")
+            streams = (*self.streams.all, self.streams.before(array))
+            for behind in sorted({s.rows for s in streams if s.array == array and not s.is_in_row}):
+                place = f"lw_around({slot} - ({flattened(behind, sizes[1:-1])}), {own(f'{array}_rows_kept')})"
+                lines.add(
+                    f"const {c_type} *const {self._rows_at(array, behind)} = {ring} + {place} * {size} * {count};"
+                )
+        # Lanes that are still in the row before.
+        lines.open(f"for (int64_t {lane} = 0; {lane} < {count}; ++{lane}) {{")
+        for name in self._row_arrays():
+            lines.add(f"{own(f'{name}_row')}[{lane}] += {self._along(name, len(sizes) - 1)} * {size};")
+        if not skew:
+            self._cross(lines, lane)
+        lines.close()
+        if skew:
+            self._cross(lines, "0")
+        for test, name in self._rows_there.items():
+            lines.add(f"const bool {name} = {test};")
+        lagging = f"lw_min_i64({size}, {skew} * {own('last')})"
+        lines.add(
+            f"const int64_t {row_end} = {row} == {rows} - 1 ? {lagging} : {size}, {tail} = {size} - {self._tail};"
+        )
+        lines.add(f"int64_t {k} = 0;")
+        lines.open(f"while ({k} < {row_end}) {{")
+        if skew:
+            lines.open(f"if ({k} > 0 && {k} % {skew} == 0 && {k} < {skew * count}) {{")
+            lines.add(f"const int64_t {lane} = {k} / {skew};")
+            self._cross(lines, lane)
+            lines.close()
+        lines.open(f"if ({k} == {self._head}) {{")
+        lines.add(f"bool {own('all')} = true;")
+        lines.add(
+            f"for (int64_t {lane} = 0; {lane} < {count}; ++{lane}) {own('all')} = {own('all')} && {own('active')}[{lane}];"
+        )
+        for name in self._row_arrays():
+            lines.add(f"const int64_t {own(f'{name}_first')} = {own(f'{name}_row')}[0];")
+        for array in self.streams.written:
+            lines.add(f"const int64_t {own(f'{array}_out')} = {own(f'{array}_row')}[{own('last')}];")
+        for where, test in ((FULL, own("all")), (ROWS, f"!{own('all')}")):
+            lines.open(f"for (; {test} && {k} < {tail}; ++{k}) {{")
+            self._step(lines, where)
+            lines.close()
+        lines.close()
+        self._step(lines, ENDS)
+        lines.add(f"++{k};")
+        lines.close()
+        for array in self.streams.written:
+            slot = own(f"{array}_slot")
+            lines.add(f"{slot} = {slot} + 1 == {own(f'{array}_rows_kept')} ? 0 : {slot} + 1;")
+        lines.close()
+
+    def _cross(self, lines: Lines, lane: str) -> None:
+        """A lane comes to its next row."""
+        own, sizes = self._own, self._sizes()
+        *outer, _ = self._coordinates()
+        chain = list(zip(outer, sizes[:-1], strict=True))
+        lines.add(f"++{own(f'{outer[-1]}_of')}[{lane}];")
+        for (outside, _), (x, size) in reversed(list(pairwise(chain))):
+            lines.open(f"if ({own(f'{x}_of')}[{lane}] == {size}) {{")
+            lines.add(f"{own(f'{x}_of')}[{lane}] = 0;", f"++{own(f'{outside}_of')}[{lane}];")
+            lines.close()
+        tests = []
+        for (x, size), (before, after) in zip(chain, self.sweeps.halo, strict=False):
+            of = f"{own(f'{x}_of')}[{lane}]"
+            tests += [f"{of} >= {before}", f"{of} < {plus(size, -after)}"]
+        active = f"{own('active')}[{lane}]"
+        lines.add(f"{active} = -({' && '.join(tests)});")
+        for name in self._row_arrays():
+            terms = [f"{own(f'{x}_of')}[{lane}] * {self._along(name, k)}" for k, x in enumerate(outer)]
+            place = f"{own(f'{name}_origin')} + {' + '.join(terms)}{self._behind(name, lane)}"
+            # What is only read may have no elements around the domain.
+            is_given = name not in self.streams.written
+            text = f"{active} ? {place} : {self._first_row(name, lane)}" if is_given else place
+            lines.add(f"{own(f'{name}_row')}[{lane}] = {text};")
+
+    def _behind(self, name: str, lane: str) -> str:
+        """How far a lane is behind the first one, in memory."""
+        skew = self.sweeps.skew[-1]
+        return f" - {times(skew, self._along_row(name))} * {lane}" if skew and lane != "0" else ""
+
+    def _first_row(self, name: str, lane: str) -> str:
+        """The place of an element at position 0 of the first row of the domain."""
+        terms = [
+            f" + {times(before, self._along(name, k))}" for k, (before, _) in enumerate(self.sweeps.halo[:-1]) if before
+        ]
+        return f"{self._own(f'{name}_origin')}{''.join(terms)}{self._behind(name, lane)}"
+
+
+_KNOWN: WeakKeyDictionary[BoundNest, dict[InnerForm, bool]] = WeakKeyDictionary()
+
+
+def has_sweep_lanes(bound: BoundNest, form: InnerForm) -> bool:
+    """Whether there is code for a form whose lanes are sweeps. Planning asks again and again."""
+    known = _KNOWN.setdefault(bound, {})
+    if form not in known:
+        known[form] = sweep_lanes(bound) is not None and SweepTileWriter(bound, (), form).is_written
+    return known[form]

@@ -1,0 +1,137 @@
+"""Sweeps as the lanes of vectors (temporal vectorization: Yuan, Zhang and Yue, Temporal Vectorization for Stencils, SC 2021).
+
+A nest of one sweep loop is skewed, and its sweeps are strip-mined into lanes:
+
+    for t:                       for t in blocks of lanes:
+        for x in domain:    →        for y:
+            body(t, x)                   for lane: body(t + lane, y - lane * skew)
+
+In the order of y, lexicographic, what an iteration reads of its own sweep was written by its own lane, and what it reads of the
+sweep before by the lane before. The skew is the least one for which both lie in the past, and the latter far enough for a
+vector's elements to have moved on by a lane (Lamport 1974: the hyperplane of least delay).
+
+Offsets are those of coordinates: of loops that count down they have the other sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from lapwing.loopnest.binding import typed as t
+from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.machine.vectors import vector_bytes
+from lapwing.tiling.transposed import ITEMSIZES
+
+Vector = tuple[int, ...]
+
+# Steps from what one lane writes to its use by the next one: no fewer, or the core waits for elements to move.
+_GAP = 2
+_FEWEST_LANES = 8
+_LARGEST_OFFSET = 4
+_LARGEST_BODY = 80  # operations: vectors of more do not fit registers
+
+
+@dataclass(frozen=True)
+class SweepLanes:
+    """``skew``: by how much a lane is behind the one before it, along every space loop. ``halo``: how far, before and after the
+    domain, iterations look along every loop. ``size``: bytes of an element."""
+
+    skew: Vector
+    halo: tuple[tuple[int, int], ...]
+    size: int
+
+    def is_old(self, offset: Vector) -> bool:
+        """Whether an element at an offset is what the sweep before has left there; it may be the iteration's own."""
+        return offset >= (0,) * len(offset)
+
+    def behind(self, offset: Vector) -> Vector:
+        """How far behind an iteration, in the skewed loops, the one is that wrote an element."""
+        base = self.skew if self.is_old(offset) else (0,) * len(offset)
+        return tuple(b - o for b, o in zip(base, offset, strict=True))
+
+
+@lru_cache(maxsize=64)
+def sweep_lanes(bound: BoundNest) -> SweepLanes | None:
+    """How the sweeps of a nest are lanes; None where they are not, or nothing is known to be gained."""
+    nest, depth = bound.nest, bound.nest.sweep_depth
+    if depth != 1 or nest.is_sequential or len(nest.space_loops) < 2:
+        return None
+    names = {loop.name for loop in nest.loops}
+    if any(loop.bound_names & names for loop in nest.loops) or bound.body.accumulators or bound.body.traps:
+        return None
+    if bound.skew is not None and any(m < depth for k in range(len(nest.loops)) for m, _ in bound.skew.factors(k)):
+        return None
+    if bound.dead or any(isinstance(node, t.Index) for node in _nodes(bound)):
+        return None
+    sizes = {ITEMSIZES.get(array.dtype, 0) for array in bound.arrays}
+    if len(sizes) > 1 or not sizes & {4, 8} or any(a.dtype.startswith("complex") for a in bound.arrays):
+        return None
+    zero = (0,) * len(nest.space_loops)
+    old, halo = {zero}, [(0, 0)] * len(zero)
+    stored = {s.target for s in t.all_statements(bound.body.statements) if isinstance(s, t.TypedStore)}
+    for load in stored | {node for node in _nodes(bound) if isinstance(node, t.Load)}:
+        if load.array not in nest.written:
+            if not _is_affine(bound, load):
+                return None
+            continue
+        offset = offset_of(bound, load)
+        if offset is None or max(map(abs, offset)) > _LARGEST_OFFSET or (load in stored and offset != zero):
+            return None
+        halo = [(max(b, -o), max(a, o)) for (b, a), o in zip(halo, offset, strict=True)]
+        old |= {offset} if offset > zero else set()
+    if sum(isinstance(node, t.Operation) for node in _nodes(bound)) > _LARGEST_BODY:
+        return None
+    return SweepLanes(_least_skew(old), tuple(halo), sizes.pop())
+
+
+def lanes_of_sweeps(bound: BoundNest, sweeps: int) -> int:
+    """How many sweeps are worth being lanes, of so many: two vectors of them, or one; 1 where they are too few."""
+    found = sweep_lanes(bound)
+    if found is None:
+        return 1
+    width = max(vector_bytes() // found.size, _FEWEST_LANES // 2)
+    if sweeps >= 2 * width:
+        return 2 * width
+    return width if sweeps >= max(width // 2 + 1, 3) else 1
+
+
+def _least_skew(old: set[Vector]) -> Vector:
+    """The lexicographically least one that leaves all of these offsets behind, by a gap where the innermost loop alone does."""
+    skew: list[int] = []
+    nearest = old
+    loops = len(next(iter(old)))
+    for k in range(loops):
+        furthest = max((offset[k] for offset in nearest), default=0)
+        skew.append(max(furthest + _GAP, 0) if k == loops - 1 and nearest else max(furthest, 0))
+        nearest = {offset for offset in nearest if offset[k] == skew[-1]}
+    return tuple(skew)
+
+
+def offset_of(bound: BoundNest, load: t.Load) -> Vector | None:
+    """The place of an element beside the iteration's own, where every axis of the array is gone along by one space loop, in their
+    order; None elsewhere."""
+    loops = bound.nest.space_loops
+    if len(load.subscripts) != len(loops):
+        return None
+    found = []
+    for subscript, loop in zip(load.subscripts, loops, strict=True):
+        if not isinstance(subscript, t.AffineSubscript) or subscript.wrap:
+            return None
+        if subscript.affine.terms != ((loop.name, 1),):
+            return None
+        found.append(loop.step * subscript.affine.constant)
+    return tuple(found)
+
+
+def _is_affine(bound: BoundNest, load: t.Load) -> bool:
+    """Whether the place of an element is affine in space loops alone."""
+    sweeps = {loop.name for loop in bound.nest.sweep_loops}
+    return all(isinstance(s, t.AffineSubscript) and not s.wrap and not sweeps & s.affine.names for s in load.subscripts)
+
+
+def _nodes(bound: BoundNest) -> Iterator[t.Typed]:
+    for statement in t.all_statements(bound.body.statements):
+        for value in t.own_values(statement):
+            yield from t.walk(value)

@@ -1,0 +1,293 @@
+"""Sweeps over two dimensions and more that are lanes of vectors: random ones, with offsets in all directions, several arrays that
+are written, others in any order of axes, conditions and elements of all types, have the bits of the plain loop.
+
+LAPWING_EXAMPLES sets how many are tried, LAPWING_SEED which ones.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from comparing import check_arrays
+from hypothesis import strategies as st
+from inner_forms import in_form, vectors_of
+from loading import nest_of
+from randomness import first_seed, wanted
+from searching import search
+
+import lapwing as lw
+from lapwing.api.calls.run import run
+from lapwing.codegen.tile import forms_of
+from lapwing.planner.choose import Wishes, make_plan
+from lapwing.tiling.inner import InnerForm
+from lapwing.tiling.skewing import skewed_dependences, skewed_nest
+
+LOOPS = "ijk"
+VALUES = (0.0, -0.0, 1.0, -1.5, 0.1, np.nan, np.inf, -np.inf, 5e-324, 1e30)
+HALO = 3
+
+
+@st.composite
+def elements(draw: st.DrawFn, axes: int, arrays: str = "uuuvfg") -> str:
+    """Of u and v, which are written, f, which is not, and arrays with fewer axes, or others first."""
+    array = draw(st.sampled_from(arrays))
+    reach = draw(st.sampled_from((0, 1, 1, 1, HALO)))
+    offsets = [draw(st.sampled_from((0, 0, -1, 1, reach, -reach))) for _ in range(axes)]
+    places = [f"{x} {'+' if o >= 0 else '-'} {abs(o)}" if o else x for x, o in zip(LOOPS, offsets, strict=False)]
+    if array == "g":
+        which = draw(st.sampled_from(("last", "first", "turned", "constant", "c")))
+        match which:
+            case "last":
+                return f"a[{places[-1]}]"
+            case "first":
+                return f"b[{places[0]}]"
+            case "turned":
+                return f"g[{', '.join(reversed(places))}]"
+            case "constant":
+                return f"f[{', '.join('2' for _ in places)}]"
+        return "c"
+    return f"{array}[{', '.join(places)}]"
+
+
+@st.composite
+def terms(draw: st.DrawFn, axes: int, divides: bool, depth: int = 2) -> str:
+    kind = draw(st.sampled_from(("element", "+", "+", "-", "*", "/", "max", "choice")))
+    if depth == 0 or kind == "element" or (kind == "/" and not divides):
+        return draw(elements(axes))
+    one, other = (draw(terms(axes, divides, depth - 1)) for _ in range(2))
+    match kind:
+        case "max":
+            return f"{draw(st.sampled_from(('max', 'min')))}({one}, {other})"
+        case "choice":
+            return f"({one} if {draw(elements(axes))} > {draw(elements(axes))} else {other})"
+        case "/":
+            return f"({one}) / 1.5"
+    return f"({one} {kind} {other})"
+
+
+@st.composite
+def relaxations(draw: st.DrawFn, axes: int, divides: bool) -> str:
+    own = f"[{', '.join(LOOPS[:axes])}]"
+    west = f"u[{', '.join((*LOOPS[: axes - 1], f'{LOOPS[axes - 1]} - 1'))}]"
+    value = draw(terms(axes, divides))
+    body = [f"new = {value} + {west}", f"u{own} = new"]
+    if draw(st.booleans()):
+        stored = f"v{own} = {draw(terms(axes, divides))}"
+        body.insert(draw(st.integers(0, 2)), stored)
+    if draw(st.integers(0, 2)) == 0:
+        body += [
+            f"if {draw(elements(axes))} > {draw(elements(axes))}:",
+            f"    u{own} = {draw(terms(axes, divides, 1))}",
+        ]
+    if draw(st.integers(0, 3)) == 0:
+        body += [f"v{own} = u{own} + v{own}"]
+    lines = [
+        "import lapwing as lw",
+        "@lw.nest",
+        f"def nest(u, v, f, g, a, b, c, sweeps, {', '.join(f'n{x}' for x in LOOPS[:axes])}):",
+    ]
+    lines.append("    for t in range(sweeps):")
+    indent = "        "
+    for k, x in enumerate(LOOPS[:axes]):
+        down = draw(st.integers(0, 4)) == 0
+        ahead, behind = (draw(st.sampled_from((HALO, HALO, HALO + 1))) for _ in range(2))
+        if down:
+            lines.append(f"{indent}for {x} in range(n{x} - {behind + 1}, {ahead - 1}, -1):")
+        else:
+            lines.append(f"{indent}for {x} in range({ahead}, n{x} - {behind}):")
+        indent += "    "
+        if down and k == axes - 1:
+            body = [line.replace(west, west.replace(f"{x} - 1", f"{x} + 1")) for line in body]
+    return "\n".join([*lines, *(f"{indent}{line}" for line in body)]) + "\n"
+
+
+def arguments(seed: int, shape: tuple[int, ...], sweeps: int, dtype: str) -> dict[str, Any]:
+    random = np.random.default_rng(seed)
+
+    def made(*shape: int) -> np.ndarray:
+        if dtype.startswith("int"):
+            return random.integers(-5, 6, shape).astype(dtype)
+        special = random.choice(VALUES, shape)
+        return np.where(random.random(shape) < 0.02 * (seed % 3), special, random.standard_normal(shape)).astype(dtype)
+
+    wider = made(*shape[:-1], shape[-1] + seed % 2)
+    named = {f"n{x}": n for x, n in zip(LOOPS, shape, strict=False)}
+    return {
+        "u": wider[..., : shape[-1]], "v": made(*shape), "f": made(*shape), "g": made(*reversed(shape)), "a": made(shape[-1]),
+        "b": made(shape[0]), "c": np.dtype(dtype).type(2), "sweeps": sweeps, **named,
+    }  # fmt: skip
+
+
+def form_of(nest: lw.Nest, given: dict[str, Any]) -> tuple[Any, InnerForm] | None:
+    """A plan, and the form whose lanes are sweeps, if there is one."""
+    bound = nest.bind(given)
+    plan = make_plan(bound, nest.dependences, 1, Wishes(engine="blocking"))
+    forms = forms_of(skewed_nest(bound, plan.skew), skewed_dependences(nest.dependences, plan.skew))
+    form = next((form for form in forms if form.skewed and form.sweeps > 1), None)
+    return None if form is None else (in_form(plan, bound, form), form)
+
+
+def check(data: st.DataObject) -> None:
+    axes = data.draw(st.sampled_from((2, 2, 3)), label="axes")
+    dtype = data.draw(st.sampled_from(("float64", "float64", "float32", "int32", "int64")), label="type")
+    text = data.draw(relaxations(axes, dtype.startswith("float")), label="nest")
+    outer = [data.draw(st.sampled_from((7, 8, 9, 12, 20)), label="n") for _ in range(axes - 1)]
+    shape = (*outer, data.draw(st.sampled_from((9, 48, 61, 75, 90)), label="m"))
+    sweeps = data.draw(st.sampled_from((4, 7, 8, 9, 16, 21)), label="sweeps")
+    width = data.draw(st.sampled_from((64, 32, 32, 16)), label="bytes of a vector")
+    seed = data.draw(st.integers(0, 999), label="seed")
+    nest = nest_of(text)
+    expected, found = (arguments(seed, shape, sweeps, dtype) for _ in range(2))
+    with vectors_of(width):
+        chosen = form_of(nest, found)
+        if chosen is None:
+            return
+        with np.errstate(all="ignore"):
+            nest.python(**expected)
+        run(nest, found, plan=chosen[0])
+    check_arrays(found, expected)
+
+
+@pytest.mark.usefixtures("little_optimised")
+def test_bits_of_the_plain_loop() -> None:
+    search(check, wanted(15), first_seed())
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_bits_of_the_plain_loop_at_length() -> None:
+    search(check, wanted(4000), first_seed())
+
+
+@lw.nest
+def with_corners(u, f, a, b, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = (
+                    0.2 * (u[i - 1, j - 1] + u[i - 1, j + 1] + u[i, j - 1] + u[i + 1, j - 1] + u[i + 1, j + 1])
+                    - f[i, j]
+                )
+
+
+@lw.nest
+def with_corners_of_cubes(u, f, a, b, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(u.shape[1] - 2, 0, -1):
+                for k in range(1, u.shape[2] - 1):
+                    around = u[i - 1, j - 1, k + 1] + u[i, j, k - 1] + u[i + 1, j + 1, k - 1] + u[i + 1, j - 1, k + 1]
+                    u[i, j, k] = 0.25 * around * a[k] - f[i, j, k] * b[j]
+
+
+@lw.nest
+def hyperplanes(u, f, a, b, sweeps):
+    for t in range(sweeps):
+        for h in range(1, u.shape[0] - 1):
+            for i in range(1, u.shape[1] - 1):
+                for j in range(1, u.shape[2] - 1):
+                    for k in range(1, u.shape[3] - 1):
+                        near = u[h - 1, i, j, k] + u[h + 1, i, j, k] + u[h, i - 1, j, k] + u[h, i + 1, j, k]
+                        near += u[h, i, j - 1, k] + u[h, i, j + 1, k] + u[h, i, j, k - 1] + u[h, i, j, k + 1]
+                        u[h, i, j, k] = 0.125 * near - f[h, i, j, k]
+
+
+SHAPES: dict[str, tuple[lw.Nest, tuple[int, ...]]] = {
+    "corners": (with_corners, (9, 70)),
+    "corners of cubes": (with_corners_of_cubes, (7, 8, 90)),
+    "hyperplanes": (hyperplanes, (5, 6, 7, 60)),
+}
+
+
+@pytest.mark.usefixtures("little_optimised")
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", SHAPES)
+def test_relaxations(name: str, dtype: type) -> None:
+    nest, shape = SHAPES[name]
+    random = np.random.default_rng(len(name))
+    u, f, a, b = (random.standard_normal(size).astype(dtype) for size in (shape, shape, shape[-1], shape[-2]))
+    for sweeps in (5, 8, 19, 33):
+        expected, given = u.copy(), {"u": u.copy(), "f": f, "a": a, "b": b, "sweeps": sweeps}
+        nest.python(**{**given, "u": expected})
+        chosen = form_of(nest, given)
+        assert chosen is not None, "no such form"
+        run(nest, given, plan=chosen[0])
+        assert given["u"].tobytes() == expected.tobytes(), sweeps
+
+
+@lw.nest
+def of_its_own_shape(u, f, b, sweeps):
+    """What is only read has no elements around the domain."""
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                for k in range(2, u.shape[2] - 1):
+                    around = u[i, j, k - 2] + u[i + 1, j + 1, k + 1] + u[i - 1, j, k] + u[i, j - 1, k + 1]
+                    u[i, j, k] = 0.25 * around - f[i - 1, j - 1, k - 2] * b[j - 1, i - 1]
+
+
+def guarded(values: np.ndarray, is_last: bool) -> np.ndarray:
+    """A copy at the end of memory that may be touched, or at its beginning."""
+    page = mmap.PAGESIZE
+    inside = -(-values.nbytes // page) * page
+    memory = mmap.mmap(-1, inside + 2 * page)
+    begin = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    libc = ctypes.CDLL(None, use_errno=True)
+    for guard in (begin, begin + page + inside):
+        assert libc.mprotect(ctypes.c_void_p(guard), ctypes.c_size_t(page), 0) == 0
+    start = page + (inside - values.nbytes if is_last else 0)
+    found = np.frombuffer(memory, values.dtype, values.size, start).reshape(values.shape)
+    found[...] = values
+    return found
+
+
+def run_between_guards() -> None:
+    random = np.random.default_rng(4)
+    given: dict[str, Any] = {
+        name: random.random(shape) for name, shape in {"u": (7, 8, 70), "f": (5, 6, 67), "b": (6, 5)}.items()
+    }
+    for is_last in (True, False):
+        for sweeps in (4, 8, 11):
+            arrays = {name: guarded(values, is_last) for name, values in given.items()}
+            expected = given["u"].copy()
+            of_its_own_shape.python(**{**given, "u": expected, "sweeps": sweeps})
+            chosen = form_of(of_its_own_shape, {**arrays, "sweeps": sweeps})
+            assert chosen is not None
+            run(of_its_own_shape, {**arrays, "sweeps": sweeps}, plan=chosen[0])
+            assert arrays["u"].tobytes() == expected.tobytes()
+
+
+def in_a_process(text: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **changes, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    command = [sys.executable, "-c", f"import {Path(__file__).stem} as here\n{text}"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_nothing_is_touched_but_elements() -> None:
+    done = in_a_process("here.run_between_guards()")
+    assert done.returncode == 0, done.stderr
+
+
+TEXT = """
+import numpy as np
+from lapwing.codegen.tile import tile_source
+u = np.zeros((7, 8, 70))
+plan, form = here.form_of(here.with_corners_of_cubes, dict(u=u, f=u, a=u[0, 0], b=u[0, 0], sweeps=8))
+bound = here.with_corners_of_cubes.bind(dict(u=u, f=u, a=u[0, 0], b=u[0, 0], sweeps=8))
+print(tile_source(here.skewed_nest(bound, plan.skew), (), form))
+"""
+
+
+def test_every_process_writes_the_same_text() -> None:
+    """What one has compiled another one finds."""
+    found = {in_a_process(TEXT, PYTHONHASHSEED=seed).stdout for seed in ("1", "2", "3")}
+    assert len(found) == 1
+    assert "_in_vector(" in found.pop()
