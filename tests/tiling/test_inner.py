@@ -20,18 +20,20 @@ from lapwing.api.calls.run import run
 from lapwing.calibrate import forms as forms_module
 from lapwing.calibrate.forms import FormProber
 from lapwing.calibrate.tile import Probe
+from lapwing.codegen.tile import forms_of
 from lapwing.errors import RunError
 from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.skew import find_skew
 from lapwing.machine.machine import Quantity
-from lapwing.planner.inner import InnerChoice, choice_by_measurement, choice_by_rule
+from lapwing.planner.inner import InnerChoice, choice_by_measurement, choice_by_rule, joined_sweeps
 from lapwing.planner.rates import Shape
 from lapwing.runtime import alone
 from lapwing.runtime.arrays.storage import copied_as_it_lies
 from lapwing.tiling import transposed
 from lapwing.tiling.inner import is_legal, legal_forms
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest
+from lapwing.tiling.sweep_lanes import sweep_lanes
 
 
 @lw.nest
@@ -562,3 +564,51 @@ def test_more_sweeps_than_near_caches_hold_are_tried(
     assert (forms[0].lanes, forms[0].sweeps < 8) == (64, width == 162)
     assert ({(64, 8), (32, 8)} <= found and forms[0].sweeps < 8) == many
     assert len({form.describe("ijk") for form in forms}) == len(forms)
+
+
+# -- sweeps as lanes -------------------------------------------------------------------------------------------------
+
+
+@lw.nest
+def corners(u, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = 0.2 * (u[i - 1, j + 1] + u[i, j - 1] + u[i + 1, j - 1] + u[i + 1, j + 1])
+
+
+@lw.nest
+def edges(u, f, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(u.shape[1] - 2, 0, -1):
+                for k in range(2, u.shape[2]):
+                    u[i, j, k] = u[i, j, k - 2] + u[i - 1, j + 1, k] + u[i, j - 1, k] + u[i + 1, j + 1, k] - f[i, k]
+
+
+def test_sweeps_are_as_far_behind_each_other_as_they_have_to_be() -> None:
+    """Offsets of old values: [1, 0] and [0, 1]; [1, -1] and [1, 1]; [0, 1, 0] and [1, -1, 0], as j counts down."""
+    found = {}
+    for nest, arguments in (
+        (gauss_seidel, {"u": floats(9, 70), "sweeps": 8}),
+        (corners, {"u": floats(9, 70), "sweeps": 8}),
+        (edges, {"u": floats(6, 7, 70), "f": floats(6, 70), "sweeps": 8}),
+    ):
+        lanes = sweep_lanes(in_tiles(nest, arguments)[0])
+        assert lanes is not None
+        found[nest.name] = lanes.skew, lanes.halo
+    assert found == {
+        "gauss_seidel": ((1, 2), ((1, 1), (1, 1))),
+        "corners": ((1, 3), ((1, 1), (1, 1))),
+        "edges": ((1, 0, 0), ((1, 1), (1, 1), (2, 0))),
+    }
+
+
+@pytest.mark.parametrize("nest", [gauss_seidel, corners], ids=["gauss_seidel", "corners"])
+def test_sweeps_are_lanes_where_rows_are_long(nest: lw.Nest) -> None:
+    for columns, joined in ((30, 1), (70, 8)):
+        arguments = {"u": floats(90, columns), "sweeps": 8}
+        bound, dependences = in_tiles(nest, arguments)
+        form = next(form for form in forms_of(bound, dependences) if form.skewed and form.sweeps == 8)
+        plan = nest.plan(**arguments)
+        assert joined_sweeps(bound, form, plan.partition, plan.mapping, plan.tile) == joined

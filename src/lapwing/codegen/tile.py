@@ -58,10 +58,10 @@ def wavefronts(bound: BoundNest, form: InnerForm) -> tuple[InnerForm, ...]:
     rows, sweeps = replace(form, skewed=True), sweeps_to_join(bound)
     if len(form.order) > 1:
         found = [rows] if is_wavefront(bound, rows) else []
-        joined = replace(rows, sweeps=lanes_of_sweeps(bound, sweeps))
-        return (*found, joined) if joined.sweeps > 1 and has_sweep_lanes(bound, joined) else tuple(found)
-    joined = replace(rows, sweeps=MOST_SWEEPS_IN_VECTORS)
-    return (joined,) if sweeps > 1 and is_wavefront(bound, joined) else ()
+        joined = [replace(rows, sweeps=count) for count in lanes_of_sweeps(bound, sweeps)]
+        return (*found, *(form for form in joined if has_sweep_lanes(bound, form)))
+    over_a_row = replace(rows, sweeps=MOST_SWEEPS_IN_VECTORS)
+    return (over_a_row,) if sweeps > 1 and is_wavefront(bound, over_a_row) else ()
 
 
 def reason_against_vectors(bound: BoundNest, form: InnerForm) -> str | None:

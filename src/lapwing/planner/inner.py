@@ -15,6 +15,7 @@ from lapwing.tiling.chains import chain_cycles, shortened
 from lapwing.tiling.faces import shifts_of
 from lapwing.tiling.inner import FEW_LANES, InnerForm, planes_in, sweeps_to_join, usual_lanes
 from lapwing.tiling.partition import Partition
+from lapwing.tiling.sweep_lanes import rows_are_long
 from lapwing.tiling.transposed import reason_against
 
 # With lanes a point takes one load and one store more, each from a row of its own: so many cycles, when all overlap.
@@ -121,6 +122,8 @@ def joined_sweeps(bound: BoundNest, form: InnerForm, partition: Partition, mappi
     sweeps = sweeps_to_join(bound)
     most = min(form.sweeps, sweeps)
     if most == 1 or mapping is None:
+        return 1
+    if form.skewed and len(form.order) > 1 and not rows_are_long(bound, form.sweeps):
         return 1
     shortest = [int(np.diff(edges).min()) for edges in partition.edges]
     has_steps = tile < shortest[mapping]

@@ -75,6 +75,8 @@ class InnerForm:
             if self.lanes == 1
             else f"lanes of {self.lanes}{', transposed' if self.transposed else ''}"
         )
+        if self.skewed and self.sweeps > 1 and len(self.order) > 1:
+            name = f"{self.sweeps} {name}"
         if self.coalesced:
             name += f", {loops[self.order[-3]]} coalesced"
             name += f", {self.sweeps} sweeps" if self.sweeps > 1 else ""

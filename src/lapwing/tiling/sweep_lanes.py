@@ -29,6 +29,7 @@ Vector = tuple[int, ...]
 # Steps from what one lane writes to its use by the next one: no fewer, or the core waits for elements to move.
 _GAP = 2
 _FEWEST_LANES = 8
+_FEWEST_POSITIONS = 16  # of a row, without a mask
 _LARGEST_OFFSET = 4
 _LARGEST_BODY = 80  # operations: vectors of more do not fit registers
 
@@ -41,6 +42,11 @@ class SweepLanes:
     skew: Vector
     halo: tuple[tuple[int, int], ...]
     size: int
+
+    def shortest_row(self, lanes: int) -> int:
+        """How many iterations the innermost loop is to have for so many lanes: steps have masks while some are outside of it."""
+        ends = self.skew[-1] * (lanes - 1) + 2 * (self.skew[-1] + sum(self.halo[-1]) + 1)
+        return ends + _FEWEST_POSITIONS
 
     def is_old(self, offset: Vector) -> bool:
         """Whether an element at an offset is what the sweep before has left there; it may be the iteration's own."""
@@ -86,15 +92,25 @@ def sweep_lanes(bound: BoundNest) -> SweepLanes | None:
     return SweepLanes(_least_skew(old), tuple(halo), sizes.pop())
 
 
-def lanes_of_sweeps(bound: BoundNest, sweeps: int) -> int:
-    """How many sweeps are worth being lanes, of so many: two vectors of them, or one; 1 where they are too few."""
+def lanes_of_sweeps(bound: BoundNest, sweeps: int) -> tuple[int, ...]:
+    """How many sweeps may be worth being lanes, of so many. Two vectors of them wait less for each other than one does, and four
+    still less, for which registers may be too few."""
     found = sweep_lanes(bound)
     if found is None:
-        return 1
+        return ()
     width = max(vector_bytes() // found.size, _FEWEST_LANES // 2)
-    if sweeps >= 2 * width:
-        return 2 * width
-    return width if sweeps >= max(width // 2 + 1, 3) else 1
+    several = tuple(count * width for count in (2, 4) if sweeps >= count * width)
+    return several or ((width,) if sweeps >= max(width // 2 + 1, 3) else ())
+
+
+def rows_are_long(bound: BoundNest, lanes: int) -> bool:
+    """Whether the innermost loop of a nest whose sweeps are lanes has enough iterations for so many."""
+    found, extents = sweep_lanes(bound), [high - low for low, high in bound.domain.box]
+    assert found is not None, "its sweeps are no lanes"
+    if bound.skew is not None:
+        for k in range(len(extents)):
+            extents[k] -= sum(abs(a) * (extents[m] - 1) for m, a in bound.skew.factors(k))
+    return extents[-1] >= found.shortest_row(lanes)
 
 
 def _least_skew(old: set[Vector]) -> Vector:

@@ -47,7 +47,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     const int64_t j_size = j_high - j_low + 2;
     const int64_t k_low = box->lo[3], k_high = box->hi[3];
     const int64_t k_size = k_high - k_low + 2;
-    const bool fits = k_size >= 50;
+    const bool fits = k_size >= 56;
     const int64_t sweep_end = box->hi[0];
     int64_t sweep = box->lo[0];
     while (fits && sweep_end - sweep >= 8) {
@@ -76,13 +76,15 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
         const int64_t rows = (i_high - i_low) * j_size + j_high - j_low + lag * last + 2;
         int64_t i_of[16];
         int64_t j_of[16];
-        int64_t active[16] = {0}, mask[16];
+        int64_t active[16] = {0};
         int64_t inside[34][16]; /* at the ends of rows */
+        int64_t column[34][16]; /* the position, or one inside */
         for (int64_t end = 0; end < 34; ++end) {
             const int64_t position = end < 31 ? end : k_size - 34 + end;
             for (int64_t lane = 0; lane < 16; ++lane) {
-                const int64_t at = position - 2 * lane + (position < 2 * lane ? k_size : 0);
+                const int64_t behind = 2 * lane - (position < 2 * lane ? k_size : 0), at = position - behind;
                 inside[end][lane] = -(at >= 1 && at < k_size - 1);
+                column[end][lane] = lw_min_i64(lw_max_i64(at, 1), k_size - 2) + behind;
             }
         }
         int64_t u_row[16] = {0}; /* the element of a lane at position 0 */
@@ -118,9 +120,9 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
             u_row[0] = u_origin + i_of[0] * u_along_i + j_of[0] * u_along_j;
             f_here_row[0] = active[0] ? f_here_origin + i_of[0] * f_here_along_i + j_of[0] * f_here_along_j
                     : f_here_origin + f_here_along_i + f_here_along_j;
-            const bool there_1 = i_of[0] >= -1 && i_of[0] < i_size - 1 && j_of[0] >= 0 && j_of[0] < j_size;
-            const bool there_2 = i_of[0] >= 0 && i_of[0] < i_size && j_of[0] >= -1 && j_of[0] < j_size - 1;
-            const bool there_3 = i_of[0] >= 0 && i_of[0] < i_size && j_of[0] >= 0 && j_of[0] < j_size;
+            const bool there_1 = i_of[0] < i_size - 1;
+            const bool there_2 = i_of[0] < i_size && j_of[0] < j_size - 1;
+            const bool there_3 = i_of[0] < i_size;
             const int64_t row_end = row == rows - 1 ? lw_min_i64(k_size, 2 * last) : k_size, tail = k_size - 3;
             int64_t position = 0;
             while (position < row_end) {
@@ -212,6 +214,8 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         __asm__ volatile("" ::: "memory");
                     }
                     for (; !all && position < tail; ++position) {
+                        const vector_of_int64 mask_0 = *(const vector_of_int64_anywhere *)(active + 0);
+                        const vector_of_int64 mask_1 = *(const vector_of_int64_anywhere *)(active + 8);
                         const int64_t u_here = u_first + u_along_k * position;
                         vector_of_float64 u_i_minus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1
                                 + (position) * 16);
@@ -261,12 +265,10 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                                     (const double *)&u_j_plus_1_1, (const double *)&u_k_plus_1_1,
                                     (const double *)&f_here_1, (double *)&u_now_1, lane);
                         }
-                        u_now_0 = (vector_of_float64)((*(const vector_of_int64_anywhere *)(active + 0)
-                                & (vector_of_int64)u_now_0) | (~*(const vector_of_int64_anywhere *)(active + 0)
+                        u_now_0 = (vector_of_float64)((mask_0 & (vector_of_int64)u_now_0) | (~mask_0
                                 & (vector_of_int64)u_before_0));
                         *(vector_of_float64_anywhere *)(u_at + position * 16) = u_now_0;
-                        u_now_1 = (vector_of_float64)((*(const vector_of_int64_anywhere *)(active + 8)
-                                & (vector_of_int64)u_now_1) | (~*(const vector_of_int64_anywhere *)(active + 8)
+                        u_now_1 = (vector_of_float64)((mask_1 & (vector_of_int64)u_now_1) | (~mask_1
                                 & (vector_of_int64)u_before_1));
                         *(vector_of_float64_anywhere *)(u_at + position * 16 + 8) = u_now_1;
                         if (active[last]) u[u_out + u_along_k * position] = u_at[position * 16 + last];
@@ -279,9 +281,11 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         __asm__ volatile("" ::: "memory");
                     }
                 }
-                const int64_t *const inside_here = inside[position < 31 ? position : position - tail + 31];
-                for (int64_t lane = 0; lane < 16; ++lane)
-                    mask[lane] = active[lane] & inside_here[lane];
+                const int64_t end = position < 31 ? position : position - tail + 31;
+                const vector_of_int64 mask_0 = *(const vector_of_int64_anywhere *)(active + 0)
+                        & *(const vector_of_int64_anywhere *)(inside[end] + 0);
+                const vector_of_int64 mask_1 = *(const vector_of_int64_anywhere *)(active + 8)
+                        & *(const vector_of_int64_anywhere *)(inside[end] + 8);
                 const int64_t u_here = u_row[0] + u_along_k * position;
                 vector_of_float64 u_i_minus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1 + (position) * 16);
                 vector_of_float64 u_i_minus_1_1 = *(const vector_of_float64_anywhere *)(u_behind_i_1 + (position) * 16
@@ -291,30 +295,28 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         + 8);
                 vector_of_float64 u_i_plus_1_0 = LW_SHUFFLE(vector_of_int64, u_2_ago_0, u_2_ago_0, 7, 8, 9, 10, 11, 12,
                         13, 14);
-                if (there_1 && position >= 0 && position < k_size) u_i_plus_1_0[0] = u[u_here + u_along_i];
+                if (there_1) u_i_plus_1_0[0] = u[u_here + u_along_i];
                 vector_of_float64 u_i_plus_1_1 = LW_SHUFFLE(vector_of_int64, u_2_ago_0, u_2_ago_1, 7, 8, 9, 10, 11, 12,
                         13, 14);
                 vector_of_float64 u_j_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1_j_ahead_1
                         + (position - 2) * 16 - 1);
-                if (there_2 && position >= 0 && position < k_size) u_j_plus_1_0[0] = u[u_here + u_along_j];
+                if (there_2) u_j_plus_1_0[0] = u[u_here + u_along_j];
                 vector_of_float64 u_j_plus_1_1 = *(const vector_of_float64_anywhere *)(u_behind_i_1_j_ahead_1
                         + (position - 2) * 16 + 7);
                 u_k_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1 + (position - 1) * 16 - 1);
-                if (there_3 && position >= -1 && position < k_size - 1) u_k_plus_1_0[0] = u[u_here + u_along_k];
-                if (there_3 && position >= 0 && position < k_size) u_before_0[0] = u[u_here];
+                if (there_3 && position < k_size - 1) u_k_plus_1_0[0] = u[u_here + u_along_k];
+                if (there_3) u_before_0[0] = u[u_here];
                 u_k_plus_1_1 = *(const vector_of_float64_anywhere *)(u_behind_i_1 + (position - 1) * 16 + 7);
-                const vector_of_float64 f_here_0 = {mask[0] ? f[f_here_row[0] + f_here_along_k * position] : 0, mask[1]
-                        ? f[f_here_row[1] + f_here_along_k * position] : 0, mask[2] ? f[f_here_row[2] + f_here_along_k
-                        * position] : 0, mask[3] ? f[f_here_row[3] + f_here_along_k * position] : 0, mask[4]
-                        ? f[f_here_row[4] + f_here_along_k * position] : 0, mask[5] ? f[f_here_row[5] + f_here_along_k
-                        * position] : 0, mask[6] ? f[f_here_row[6] + f_here_along_k * position] : 0, mask[7]
-                        ? f[f_here_row[7] + f_here_along_k * position] : 0};
-                const vector_of_float64 f_here_1 = {mask[8] ? f[f_here_row[8] + f_here_along_k * position] : 0, mask[9]
-                        ? f[f_here_row[9] + f_here_along_k * position] : 0, mask[10] ? f[f_here_row[10] + f_here_along_k
-                        * position] : 0, mask[11] ? f[f_here_row[11] + f_here_along_k * position] : 0, mask[12]
-                        ? f[f_here_row[12] + f_here_along_k * position] : 0, mask[13] ? f[f_here_row[13]
-                        + f_here_along_k * position] : 0, mask[14] ? f[f_here_row[14] + f_here_along_k * position] : 0,
-                        mask[15] ? f[f_here_row[15] + f_here_along_k * position] : 0};
+                const vector_of_float64 f_here_0 = {f[f_here_row[0] + f_here_along_k * column[end][0]], f[f_here_row[1]
+                        + f_here_along_k * column[end][1]], f[f_here_row[2] + f_here_along_k * column[end][2]],
+                        f[f_here_row[3] + f_here_along_k * column[end][3]], f[f_here_row[4] + f_here_along_k
+                        * column[end][4]], f[f_here_row[5] + f_here_along_k * column[end][5]], f[f_here_row[6]
+                        + f_here_along_k * column[end][6]], f[f_here_row[7] + f_here_along_k * column[end][7]]};
+                const vector_of_float64 f_here_1 = {f[f_here_row[8] + f_here_along_k * column[end][8]], f[f_here_row[9]
+                        + f_here_along_k * column[end][9]], f[f_here_row[10] + f_here_along_k * column[end][10]],
+                        f[f_here_row[11] + f_here_along_k * column[end][11]], f[f_here_row[12] + f_here_along_k
+                        * column[end][12]], f[f_here_row[13] + f_here_along_k * column[end][13]], f[f_here_row[14]
+                        + f_here_along_k * column[end][14]], f[f_here_row[15] + f_here_along_k * column[end][15]]};
                 vector_of_float64 u_now_0 = u_before_0, u_now_1 = u_before_1;
                 #pragma omp simd
                 for (int64_t lane = 0; lane < 8; ++lane) {
@@ -328,17 +330,18 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             (const double *)&u_1_ago_1, (const double *)&u_i_plus_1_1, (const double *)&u_j_plus_1_1,
                             (const double *)&u_k_plus_1_1, (const double *)&f_here_1, (double *)&u_now_1, lane);
                 }
-                u_now_0 = (vector_of_float64)((*(const vector_of_int64_anywhere *)(mask + 0) & (vector_of_int64)u_now_0)
-                        | (~*(const vector_of_int64_anywhere *)(mask + 0) & (vector_of_int64)u_before_0));
+                u_now_0 = (vector_of_float64)((mask_0 & (vector_of_int64)u_now_0) | (~mask_0
+                        & (vector_of_int64)u_before_0));
                 *(vector_of_float64_anywhere *)(u_at + position * 16) = u_now_0;
-                u_now_1 = (vector_of_float64)((*(const vector_of_int64_anywhere *)(mask + 8) & (vector_of_int64)u_now_1)
-                        | (~*(const vector_of_int64_anywhere *)(mask + 8) & (vector_of_int64)u_before_1));
+                u_now_1 = (vector_of_float64)((mask_1 & (vector_of_int64)u_now_1) | (~mask_1
+                        & (vector_of_int64)u_before_1));
                 *(vector_of_float64_anywhere *)(u_at + position * 16 + 8) = u_now_1;
                 if (u_slot == 0 && position < 3) memcpy(u_ring + (u_rows_kept * k_size + position) * 16, u_at + position
                         * 16, 16 * sizeof(double));
                 if (u_slot == u_rows_kept - 1 && position >= k_size - 3) memcpy(u_ring + (position - k_size) * 16, u_at
                         + position * 16, 16 * sizeof(double));
-                if (mask[last]) u[u_row[last] + u_along_k * position] = u_at[position * 16 + last];
+                if (active[last] & inside[end][last]) u[u_row[last] + u_along_k * position] = u_at[position * 16
+                        + last];
                 u_before_0 = u_k_plus_1_0;
                 u_before_1 = u_k_plus_1_1;
                 u_2_ago_0 = u_1_ago_0;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -192,7 +192,7 @@ class StepWriter(TileWriter):
 
     def _step(self, lines: Lines, where: str) -> None:
         own, streams, count, k = self._own, self.streams, self.count, self._own("position")
-        is_masked, mask = where != FULL, self._find_mask(lines, where)
+        is_masked, is_inside = where != FULL, self._find_masks(lines, where)
         for array in streams.written:
             first = f"{own(f'{array}_row')}[0]" if where == ENDS else own(f"{array}_first")
             lines.add(f"const int64_t {own(f'{array}_here')} = {first} + {self._along_row(array)} * {k};")
@@ -219,7 +219,7 @@ class StepWriter(TileWriter):
             vector, places = self._type(dtype), self._type(self._lane_dtype)
             for v in self._vectors:
                 if is_masked:
-                    chosen = f"*(const {self._anywhere(self._lane_dtype)} *)({mask} + {v * self.width})"
+                    chosen = f"{own('mask')}_{v}"
                     one, other = f"({places}){now}_{v}", f"({places}){self._before(array)}_{v}"
                     lines.add(f"{now}_{v} = ({vector})(({chosen} & {one}) | (~{chosen} & {other}));")
                 lines.add(f"*({self._anywhere(dtype)} *)({at} + {plus(f'{k} * {count}', v * self.width)}) = {now}_{v};")
@@ -229,7 +229,7 @@ class StepWriter(TileWriter):
             store = (
                 f"{self.array(array)}[{out} + {self._along_row(array)} * {k}] = {at}[{k} * {count} + {own('last')}];"
             )
-            lines.add(f"if ({mask}[{own('last')}]) {store}" if is_masked else store)
+            lines.add(f"if ({is_inside(own('last'))}) {store}" if is_masked else store)
         self._move_on(lines)
         lines.add(IN_ORDER)
 
@@ -239,16 +239,18 @@ class StepWriter(TileWriter):
     def _before(self, array: str) -> str:
         return self._element(array, (0,) * len(self.sweeps.skew))
 
-    def _find_mask(self, lines: Lines, where: str) -> str:
-        """Which lanes are inside of the domain, as an array."""
-        own, k, lane = self._own, self._own("position"), self._own("lane")
-        if where != ENDS:
-            return own("active")
-        end = f"{k} < {self._head} ? {k} : {k} - {own('tail')} + {self._head}"
-        lines.add(f"const {C_TYPES[self._lane_dtype]} *const {own('inside_here')} = {own('inside')}[{end}];")
-        lines.add(f"for (int64_t {lane} = 0; {lane} < {self.count}; ++{lane})")
-        lines.add(f"    {own('mask')}[{lane}] = {own('active')}[{lane}] & {own('inside_here')}[{lane}];")
-        return own("mask")
+    def _find_masks(self, lines: Lines, where: str) -> Callable[[str], str]:
+        """Declares which lanes are inside of the domain, as vectors; whether one of them is."""
+        own, k = self._own, self._own("position")
+        arrays = [own("active")] if where != FULL else []
+        if where == ENDS:
+            end = own("end")
+            lines.add(f"const int64_t {end} = {k} < {self._head} ? {k} : {k} - {own('tail')} + {self._head};")
+            arrays.append(f"{own('inside')}[{end}]")
+        for v in self._vectors if arrays else ():
+            vectors = (f"*(const {self._anywhere(self._lane_dtype)} *)({array} + {v * self.width})" for array in arrays)
+            lines.add(f"const {self._type(self._lane_dtype)} {own('mask')}_{v} = {' & '.join(vectors)};")
+        return lambda lane: " & ".join(f"{array}[{lane}]" for array in arrays)
 
     def _lead(self, lines: Lines, stream: Stream, v: int, where: str) -> None:
         """The nearest vector of a stream."""
@@ -279,10 +281,7 @@ class StepWriter(TileWriter):
             tests.append(self._rows_there[self._row_is_there(array, offset)])
         if where == ENDS:
             (before, after), (its_before, its_after) = self.sweeps.halo[-1], self._halo_of(array)[-1]
-            tests += [
-                f"{k} >= {before - its_before - offset[-1]}",
-                f"{k} < {plus(size, its_after - after - offset[-1])}",
-            ]
+            tests += self._within(k, size, before - its_before - offset[-1], its_after - after - offset[-1])
         test = f"if ({' && '.join(tests)}) " if tests else ""
         lines.add(f"{test}{self._element(array, offset)}_0[0] = {self.array(array)}[{here}{''.join(terms)}];")
 
@@ -294,15 +293,24 @@ class StepWriter(TileWriter):
         return {test: self._own(f"there_{number}") for number, test in enumerate(tests, 1)}
 
     def _row_is_there(self, array: str, offset: Vector) -> str:
-        """A test of whether the array has the row at an offset from the first lane's."""
-        halos = zip(self.sweeps.halo, self._halo_of(array), strict=True)
-        tests = []
-        for x, size, o, ((before, after), (its_before, its_after)) in zip(
-            self._coordinates()[:-1], self._sizes(), offset, halos, strict=False
-        ):
-            of = f"{self._own(f'{x}_of')}[0]"
-            tests += [f"{of} >= {before - its_before - o}", f"{of} < {plus(size, its_after - after - o)}"]
+        """A test of whether the array has the row at an offset from the first lane's, which is beyond the last one at the end."""
+        outer, sizes, halos = (
+            self._coordinates()[:-1],
+            self._sizes(),
+            zip(self.sweeps.halo, self._halo_of(array), strict=True),
+        )
+        tests: list[str] = []
+        for k, (o, ((before, after), (its_before, its_after))) in enumerate(zip(offset[:-1], halos, strict=False)):
+            of = f"{self._own(f'{outer[k]}_of')}[0]"
+            tests += self._within(of, sizes[k], before - its_before - o, its_after - after - o, ends=k > 0)
         return " && ".join(tests)
+
+    @staticmethod
+    def _within(place: str, size: str, low: int, high: int, ends: bool = True) -> list[str]:
+        """Tests of whether a place lies from one on to before another, which is counted from the end. ends: whether no place does
+        not lie before the end itself."""
+        found = [f"{place} >= {low}"] if low > 0 else []
+        return [*found, f"{place} < {plus(size, high)}"] if high < 0 or not ends else found
 
     def _halo_of(self, array: str) -> list[tuple[int, int]]:
         halo = [(0, 0)] * len(self.sweeps.skew)
@@ -312,19 +320,17 @@ class StepWriter(TileWriter):
         return halo
 
     def _gather(self, lines: Lines, load: t.Load, where: str) -> None:
-        """Elements of an array that is only read, of every lane its own."""
-        own, k, name, array = self._own, self._own("position"), self._given(load), self.array(load.array)
+        """Elements of an array that is only read, of every lane its own. Of lanes outside of the domain it is one inside."""
+        own, name, array = self._own, self._given(load), self.array(load.array)
         along, apart = self._along_row(name), self._apart(name)
+        k = f"{own('column')}[{own('end')}][{{}}]" if where == ENDS else own("position")
         for v in self._vectors:
             elements = []
             for lane in range(v * self.width, (v + 1) * self.width):
-                of_lane = f"{array}[{own(f'{name}_row')}[{lane}] + {along} * {k}]"
-                behind = f" - {times(lane, f'({apart})')}" if lane else ""
-                in_line = f"{array}[{own(f'{name}_first')} + {along} * {k}{behind}]"
-                if where == ENDS:
-                    elements.append(f"{own('mask')}[{lane}] ? {of_lane} : 0")
-                else:
-                    elements.append(in_line if where == FULL and apart is not None else of_lane)
+                first, behind = f"{own(f'{name}_row')}[{lane}]", ""
+                if where == FULL and apart is not None:
+                    first, behind = own(f"{name}_first"), f" - {times(lane, f'({apart})')}" if lane else ""
+                elements.append(f"{array}[{first} + {along} * {k.format(lane)}{behind}]")
             lines.add(f"const {self._type(load.dtype)} {name}_{v} = {{{', '.join(elements)}}};")
 
     def _apart(self, name: str) -> str | None:

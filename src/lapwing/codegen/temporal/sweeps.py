@@ -22,9 +22,6 @@ from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.sweep_lanes import sweep_lanes
 
-# Of the positions of a row as many are to be without a mask, at least.
-_FEWEST_POSITIONS = 16
-
 
 class SweepTileWriter(StepWriter):
     """Writes a tile whose lanes are sweeps."""
@@ -39,7 +36,7 @@ class SweepTileWriter(StepWriter):
             before, after = self.sweeps.halo[k]
             lines.add(f"const int64_t {self._low(k)} = {low}, {self._high(k)} = {high};")
             lines.add(f"const int64_t {size} = {plus(f'{self._high(k)} - {self._low(k)}', before + after)};")
-        shortest = self._head + self._tail + _FEWEST_POSITIONS
+        shortest = self.sweeps.shortest_row(self.count)
         lines.add(f"const bool {own('fits')} = {' && '.join([f'{sizes[-1]} >= {shortest}', *self._covers()])};")
         lines.add(f"const int64_t {end} = box->hi[0];", f"int64_t {sweep} = box->lo[0];")
         lines.open(f"while ({own('fits')} && {end} - {sweep} >= {self.count // 2}) {{")
@@ -92,8 +89,10 @@ class SweepTileWriter(StepWriter):
         lines.add(f"const int64_t {rows} = {plus(f'{text} + {lag} * {last}', 2)};")
         lines.add(*(f"int64_t {own(f'{x}_of')}[{count}];" for x in outer))
         lane_type = C_TYPES[self._lane_dtype]
-        lines.add(f"{lane_type} {own('active')}[{count}] = {{0}}, {own('mask')}[{count}];")
+        lines.add(f"{lane_type} {own('active')}[{count}] = {{0}};")
         lines.add(f"{lane_type} {own('inside')}[{self._head + self._tail}][{count}]; /* at the ends of rows */")
+        if self.streams.given:
+            lines.add(f"int64_t {own('column')}[{self._head + self._tail}][{count}]; /* the position, or one inside */")
         self._find_insides(lines)
         for array in self._row_arrays():
             start = " = {0}" if array in self.streams.written else ""
@@ -118,14 +117,18 @@ class SweepTileWriter(StepWriter):
     def _find_insides(self, lines: Lines) -> None:
         """Which lanes are inside of the domain along the innermost loop, at positions at the ends of rows."""
         own, lane, size, k = self._own, self._own("lane"), self._sizes()[-1], self._own("position")
-        before, after = self.sweeps.halo[-1]
-        behind = f"{self.sweeps.skew[-1]} * {lane}"
-        lines.open(f"for (int64_t end = 0; end < {self._head + self._tail}; ++end) {{".replace("end", own("end")))
-        end = own("end")
-        lines.add(f"const int64_t {k} = {end} < {self._head} ? {end} : {size} - {self._head + self._tail} + {end};")
+        ends, end, at, (before, after) = self._head + self._tail, own("end"), own("at"), self.sweeps.halo[-1]
+        lines.open(f"for (int64_t {end} = 0; {end} < {ends}; ++{end}) {{")
+        lines.add(f"const int64_t {k} = {end} < {self._head} ? {end} : {size} - {ends} + {end};")
         lines.open(f"for (int64_t {lane} = 0; {lane} < {self.count}; ++{lane}) {{")
-        lines.add(f"const int64_t {own('at')} = {k} - {behind} + ({k} < {behind} ? {size} : 0);")
-        lines.add(f"{own('inside')}[{end}][{lane}] = -({own('at')} >= {before} && {own('at')} < {plus(size, -after)});")
+        behind = f"{self.sweeps.skew[-1]} * {lane}"
+        lines.add(
+            f"const int64_t {own('behind')} = {behind} - ({k} < {behind} ? {size} : 0), {at} = {k} - {own('behind')};"
+        )
+        lines.add(f"{own('inside')}[{end}][{lane}] = -({at} >= {before} && {at} < {plus(size, -after)});")
+        if self.streams.given:
+            inside = f"lw_min_i64(lw_max_i64({at}, {before}), {plus(size, -after - 1)})"
+            lines.add(f"{own('column')}[{end}][{lane}] = {inside} + {own('behind')};")
         lines.close()
         lines.close()
 
