@@ -1,4 +1,4 @@
-"""Sweeps as the lanes of vectors (temporal vectorization: Yuan, Zhang and Yue, Temporal Vectorization for Stencils, SC 2021).
+"""Sweeps as the lanes of vectors (temporal vectorization: Yuan, Cao, Zhang, Li, Lu and Yue, SC 2021).
 
 A nest of one sweep loop is skewed, and its sweeps are strip-mined into lanes:
 
@@ -37,7 +37,8 @@ _LARGEST_BODY = 80  # operations: vectors of more do not fit registers
 @dataclass(frozen=True)
 class SweepLanes:
     """``skew``: by how much a lane is behind the one before it, along every space loop. ``halo``: how far, before and after the
-    domain, iterations look along every loop. ``size``: bytes of an element."""
+    domain, iterations look along every loop. ``size``: bytes of what is
+    written, and the most of what is read."""
 
     skew: Vector
     halo: tuple[tuple[int, int], ...]
@@ -69,17 +70,20 @@ def sweep_lanes(bound: BoundNest) -> SweepLanes | None:
         return None
     if bound.skew is not None and any(m < depth for k in range(len(nest.loops)) for m, _ in bound.skew.factors(k)):
         return None
-    if bound.dead or any(isinstance(node, t.Index) for node in _nodes(bound)):
+    sizes = {ITEMSIZES.get(array.dtype, 0) for array in bound.arrays if array.name in nest.written}
+    if bound.dead or len(sizes) > 1 or not sizes & {4, 8} or any(a.dtype.startswith("complex") for a in bound.arrays):
         return None
-    sizes = {ITEMSIZES.get(array.dtype, 0) for array in bound.arrays}
-    if len(sizes) > 1 or not sizes & {4, 8} or any(a.dtype.startswith("complex") for a in bound.arrays):
+    size = sizes.pop()
+    if any(not 0 < ITEMSIZES.get(array.dtype, 0) <= size for array in bound.arrays):
+        return None
+    if size < 8 and any(isinstance(node, t.Index) for node in _nodes(bound)):
         return None
     zero = (0,) * len(nest.space_loops)
     old, halo = {zero}, [(0, 0)] * len(zero)
     stored = {s.target for s in t.all_statements(bound.body.statements) if isinstance(s, t.TypedStore)}
     for load in stored | {node for node in _nodes(bound) if isinstance(node, t.Load)}:
         if load.array not in nest.written:
-            if not _is_affine(bound, load):
+            if not _is_affine(load):
                 return None
             continue
         offset = offset_of(bound, load)
@@ -89,7 +93,7 @@ def sweep_lanes(bound: BoundNest) -> SweepLanes | None:
         old |= {offset} if offset > zero else set()
     if sum(isinstance(node, t.Operation) for node in _nodes(bound)) > _LARGEST_BODY:
         return None
-    return SweepLanes(_least_skew(old), tuple(halo), sizes.pop())
+    return SweepLanes(_least_skew(old), tuple(halo), size)
 
 
 def lanes_of_sweeps(bound: BoundNest, sweeps: int) -> tuple[int, ...]:
@@ -141,10 +145,8 @@ def offset_of(bound: BoundNest, load: t.Load) -> Vector | None:
     return tuple(found)
 
 
-def _is_affine(bound: BoundNest, load: t.Load) -> bool:
-    """Whether the place of an element is affine in space loops alone."""
-    sweeps = {loop.name for loop in bound.nest.sweep_loops}
-    return all(isinstance(s, t.AffineSubscript) and not s.wrap and not sweeps & s.affine.names for s in load.subscripts)
+def _is_affine(load: t.Load) -> bool:
+    return all(isinstance(s, t.AffineSubscript) and not s.wrap for s in load.subscripts)
 
 
 def _nodes(bound: BoundNest) -> Iterator[t.Typed]:

@@ -63,6 +63,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
         const int64_t u_along_k = 1;
         int64_t u_origin; /* the element at the first position */
         {
+            const int64_t t = sweep;
             const int64_t i = i_low - 1;
             const int64_t j = j_low - 1;
             const int64_t k = k_low - 1;
@@ -82,9 +83,9 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
         for (int64_t end = 0; end < 34; ++end) {
             const int64_t position = end < 31 ? end : k_size - 34 + end;
             for (int64_t lane = 0; lane < 16; ++lane) {
-                const int64_t behind = 2 * lane - (position < 2 * lane ? k_size : 0), at = position - behind;
+                const int64_t by = 2 * lane - (position < 2 * lane ? k_size : 0), at = position - by;
                 inside[end][lane] = -(at >= 1 && at < k_size - 1);
-                column[end][lane] = lw_min_i64(lw_max_i64(at, 1), k_size - 2) + behind;
+                column[end][lane] = lw_min_i64(lw_max_i64(at, 1), k_size - 2) + by;
             }
         }
         int64_t u_row[16] = {0}; /* the element of a lane at position 0 */

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from lapwing.codegen.body.expression import C_TYPES
-from lapwing.codegen.body.if_conversion import for_lanes
+from lapwing.codegen.body.if_conversion import elements_that_exist, for_lanes
 from lapwing.codegen.body.statements import IN_ORDER
 from lapwing.codegen.body.text import Lines, plus, times
 from lapwing.codegen.body.widening import WIDE, of_one_size
@@ -21,6 +21,7 @@ from lapwing.machine.vectors import vector_bytes
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.sweep_lanes import SweepLanes, Vector, sweep_lanes
+from lapwing.tiling.transposed import ITEMSIZES
 
 # Where a step is: where all lanes are inside of the domain, where some rows may be outside, and at the ends of rows.
 FULL, ROWS, ENDS = "full", "rows", "ends"
@@ -35,10 +36,15 @@ class StepWriter(TileWriter):
         assert found is not None, "the form is not legal"
         self.sweeps: SweepLanes = found
         self._in_vectors = False
-        body, self._reason = for_lanes(bound, lambda load: load.array in bound.nest.written)
+        exists = elements_that_exist(bound, bound.body)
+        body, self._reason = for_lanes(bound, lambda _: False)
         self._straight = of_one_size(body, found.size)
+        self._all_exist = all(map(exists, _loads(body)))
         self.count = form.sweeps
         self.width = min(vector_bytes() // found.size, self.count)
+        nodes = (n for s in self._straight.statements for value in t.own_values(s) for n in t.walk(value))
+        used = {node.name for node in nodes if isinstance(node, t.Index)}
+        self.indices = [name for name in bound.nest.loop_names if name in used]
         self.streams = Streams(replace(bound, body=self._straight), found)
 
     @property
@@ -51,6 +57,7 @@ class StepWriter(TileWriter):
         values = [v for s in self._straight.statements for v in t.own_values(s)]
         return (
             self._reason is None
+            and self._all_exist
             and not (self._parts or self._wraps or self._stride is not None)
             and self._straight.is_straight
             and all(isinstance(s, t.TypedStore | t.TypedLocal) for s in self._straight.statements)
@@ -83,6 +90,18 @@ class StepWriter(TileWriter):
     def _coordinates(self) -> list[str]:
         return [self.index(loop.name) for loop in self.nest.space_loops]
 
+    def _low(self, k: int) -> str:
+        return self._own(f"{self._coordinates()[k]}_low")
+
+    def _high(self, k: int) -> str:
+        return self._own(f"{self._coordinates()[k]}_high")
+
+    def _moves_with_sweeps(self, name: str) -> bool:
+        """Whether each sweep has elements of its own, of those that are only read."""
+        sweeps = {loop.name for loop in self.nest.sweep_loops}
+        subscripts = (s for load in self.streams.given if self._given(load) == name for s in load.subscripts)
+        return any(isinstance(s, t.AffineSubscript) and sweeps & s.affine.names for s in subscripts)
+
     def _sizes(self) -> list[str]:
         """Of the positions along every loop, with what lies around the domain."""
         return [self._own(f"{x}_size") for x in self._coordinates()]
@@ -105,6 +124,16 @@ class StepWriter(TileWriter):
 
     def _now(self, array: str) -> str:
         return self._own(f"{array}_now")
+
+    def _widened(self, load: t.Load) -> str:
+        """The type of an element in vectors."""
+        if ITEMSIZES[load.dtype] == self.sweeps.size:
+            return load.dtype
+        return "float64" if load.dtype == "float32" else self._lane_dtype
+
+    def _of_lanes(self, loop: str) -> str:
+        """The C name of the indices of all lanes."""
+        return self.names.get(("index of lanes", loop), f"{self.index(loop)}_here")
 
     def _given(self, load: t.Load) -> str:
         return self.names.get(("given", load), f"{load.array}_here")
@@ -145,7 +174,7 @@ class StepWriter(TileWriter):
             if any(offset):
                 found[self._read(load, offset)] = f"const {C_TYPES[load.dtype]} *restrict {self._read(load, offset)}"
         for load in self.streams.given:
-            found[self._given(load)] = f"const {C_TYPES[load.dtype]} *restrict {self._given(load)}"
+            found[self._given(load)] = f"const {C_TYPES[self._widened(load)]} *restrict {self._given(load)}"
         for array in self.streams.written:
             found[self._now(array)] = f"{C_TYPES[self._dtypes[array]]} *restrict {self._now(array)}"
         return [
@@ -161,7 +190,9 @@ class StepWriter(TileWriter):
     def headers(self) -> Iterator[str]:
         size = self.width * self.sweeps.size
         yield ""
-        for dtype in sorted({*self._dtypes.values(), self._lane_dtype}):
+        given = map(self._widened, self.streams.given)
+        written = (self._dtypes[array] for array in self.streams.written)
+        for dtype in sorted({*given, *written, self._lane_dtype}):
             c_type, name = C_TYPES[dtype], self._type(dtype)
             yield f"typedef {c_type} {name} __attribute__((vector_size({size})));"
             aligned = f"aligned({self.sweeps.size}), may_alias"
@@ -203,6 +234,13 @@ class StepWriter(TileWriter):
                 self._lead(lines, stream, v, where)
         for load in streams.given:
             self._gather(lines, load, where)
+        *_, innermost = self.nest.space_loops
+        if innermost.name in self.indices:
+            vector, sign = self._type("int64"), "" if innermost.step == 1 else "-"
+            for v in self._vectors:
+                behind = f"*(const {self._anywhere('int64')} *)({own('behind')} + {v * self.width})"
+                first = plus(self._low(len(self.sweeps.skew) - 1), -self.sweeps.halo[-1][0])
+                lines.add(f"const {vector} {self._of_lanes(innermost.name)}_{v} = {sign}({first} + {k} - {behind});")
         for array in streams.written:
             start = f" = {self._before(array)}_{{}}" if array in streams.changing or is_masked else ""
             names = (f"{self._now(array)}_{v}{start.format(v)}" for v in self._vectors)
@@ -331,12 +369,12 @@ class StepWriter(TileWriter):
                 if where == FULL and apart is not None:
                     first, behind = own(f"{name}_first"), f" - {times(lane, f'({apart})')}" if lane else ""
                 elements.append(f"{array}[{first} + {along} * {k.format(lane)}{behind}]")
-            lines.add(f"const {self._type(load.dtype)} {name}_{v} = {{{', '.join(elements)}}};")
+            lines.add(f"const {self._type(self._widened(load))} {name}_{v} = {{{', '.join(elements)}}};")
 
     def _apart(self, name: str) -> str | None:
         """How far elements of neighbouring lanes lie from one another, where lanes are at the same place along all loops between
         the first and the last."""
-        if any(self.sweeps.skew[1:-1]):
+        if any(self.sweeps.skew[1:-1]) or self._moves_with_sweeps(name):
             return None
         last = len(self.sweeps.skew) - 1
         terms = [
@@ -353,9 +391,14 @@ class StepWriter(TileWriter):
                     f"(const {C_TYPES[load.dtype]} *)&{self._variable(load.array, offset)}_{v}"
                 )
         for load in self.streams.given:
-            found[self._given(load)] = f"(const {C_TYPES[load.dtype]} *)&{self._given(load)}_{v}"
+            found[self._given(load)] = f"(const {C_TYPES[self._widened(load)]} *)&{self._given(load)}_{v}"
         for array in self.streams.written:
             found[self._now(array)] = f"({C_TYPES[self._dtypes[array]]} *)&{self._now(array)}_{v}"
+        innermost, lane = self.nest.loop_names[-1], self._own("lane")
+        for loop in self.indices:
+            of_lanes = self._of_lanes(loop)
+            here = f"((const int64_t *)&{of_lanes}_{v})[{lane}]"
+            found[self.index(loop)] = here if loop == innermost else f"{of_lanes}[{plus(lane, v * self.width)}]"
         return found
 
     def _variable(self, array: str, offset: Vector) -> str:
@@ -389,3 +432,9 @@ class StepWriter(TileWriter):
             for steps in range(kept, 0, -1):
                 source = self._now(array) if steps == 1 else self._kept(array, steps - 1)
                 lines.add(*(f"{self._kept(array, steps)}_{v} = {source}_{v};" for v in self._vectors))
+
+
+def _loads(body: t.TypedBody) -> Iterator[t.Load]:
+    for statement in t.all_statements(body.statements):
+        for value in t.own_values(statement):
+            yield from (node for node in t.walk(value) if isinstance(node, t.Load))

@@ -14,7 +14,7 @@ from itertools import pairwise
 from weakref import WeakKeyDictionary
 
 from lapwing.codegen.body.expression import C_TYPES
-from lapwing.codegen.body.text import Lines, plus, times
+from lapwing.codegen.body.text import Lines, mentions, plus, times
 from lapwing.codegen.temporal.steps import ENDS, FULL, ROWS, StepWriter
 from lapwing.codegen.temporal.streams import flattened
 from lapwing.loopnest.binding import typed as t
@@ -45,16 +45,13 @@ class SweepTileWriter(StepWriter):
         lines.add(f"{sweep} += {own('at_work')};")
         lines.close()
         lines.open(f"for (; {sweep} < {end}; ++{sweep}) {{")
+        index = self.index(self.nest.loop_names[0])
+        if mentions(call, index):
+            lines.add(f"const int64_t {index} = {'' if self.nest.loops[0].step == 1 else '-'}{sweep};")
         for k in range(1, len(self.nest.loops)):
             self.open_loop(lines, k)
         lines.add(call)
         lines.close_all()
-
-    def _low(self, k: int) -> str:
-        return self._own(f"{self._coordinates()[k]}_low")
-
-    def _high(self, k: int) -> str:
-        return self._own(f"{self._coordinates()[k]}_high")
 
     def _covers(self) -> Iterator[str]:
         """Tests of whether the box holds all of the domain, in whatever coordinates it is."""
@@ -109,10 +106,23 @@ class SweepTileWriter(StepWriter):
             name = self._given(load)
             lines.add(f"{own(f'{name}_row')}[{lane}] = {self._first_row(name, lane)};")
         lines.close()
+        self._declare_indices(lines)
         self._declare_vectors(lines)
         self._rows_of_sweeps(lines)
         for array in self.streams.written:
             lines.add(f"free({own(f'{array}_room')});")
+
+    def _declare_indices(self, lines: Lines) -> None:
+        """Those that the loop body uses, of all lanes."""
+        own, count, lane = self._own, self.count, self._own("lane")
+        (sweep,), (*outer, innermost) = self.nest.sweep_loops, self.nest.space_loops
+        lines.add(*(f"int64_t {self._of_lanes(x.name)}[{count}];" for x in (sweep, *outer) if x.name in self.indices))
+        if innermost.name in self.indices:
+            lines.add(f"int64_t {own('behind')}[{count}] = {{0}};")
+        if sweep.name in self.indices:
+            each = f"for (int64_t {lane} = 0; {lane} < {count}; ++{lane})"
+            sign = "" if sweep.step == 1 else "-"
+            lines.add(f"{each} {self._of_lanes(sweep.name)}[{lane}] = {sign}({own('sweep')} + {lane});")
 
     def _find_insides(self, lines: Lines) -> None:
         """Which lanes are inside of the domain along the innermost loop, at positions at the ends of rows."""
@@ -121,14 +131,12 @@ class SweepTileWriter(StepWriter):
         lines.open(f"for (int64_t {end} = 0; {end} < {ends}; ++{end}) {{")
         lines.add(f"const int64_t {k} = {end} < {self._head} ? {end} : {size} - {ends} + {end};")
         lines.open(f"for (int64_t {lane} = 0; {lane} < {self.count}; ++{lane}) {{")
-        behind = f"{self.sweeps.skew[-1]} * {lane}"
-        lines.add(
-            f"const int64_t {own('behind')} = {behind} - ({k} < {behind} ? {size} : 0), {at} = {k} - {own('behind')};"
-        )
+        behind, by = f"{self.sweeps.skew[-1]} * {lane}", own("by")
+        lines.add(f"const int64_t {by} = {behind} - ({k} < {behind} ? {size} : 0), {at} = {k} - {by};")
         lines.add(f"{own('inside')}[{end}][{lane}] = -({at} >= {before} && {at} < {plus(size, -after)});")
         if self.streams.given:
             inside = f"lw_min_i64(lw_max_i64({at}, {before}), {plus(size, -after - 1)})"
-            lines.add(f"{own('column')}[{end}][{lane}] = {inside} + {own('behind')};")
+            lines.add(f"{own('column')}[{end}][{lane}] = {inside} + {by};")
         lines.close()
         lines.close()
 
@@ -156,8 +164,17 @@ class SweepTileWriter(StepWriter):
                 ]
                 moves = " + ".join(times(b, stride) for b, stride in by if b)
                 lines.add(f"const int64_t {self._along(name, k)} = {moves or '0'};")
+            (sweep,) = self.nest.sweep_loops
+            by = [
+                (sweep.step * affine.coefficient(sweep.name), st) for affine, st in zip(affines, strides, strict=True)
+            ]
+            if self._moves_with_sweeps(name):
+                moves = " + ".join(times(b, stride) for b, stride in by if b)
+                lines.add(f"const int64_t {own(f'{name}_along_{sweep.name}')} = {moves};")
             lines.add(f"int64_t {own(f'{name}_origin')}; /* the element at the first position */")
         lines.open("{")
+        (sweep,) = self.nest.sweep_loops
+        lines.add(f"const int64_t {self.index(sweep.name)} = {'' if sweep.step == 1 else '-'}{own('sweep')};")
         for k, loop in enumerate(self.nest.space_loops):
             low = plus(self._low(k), -self.sweeps.halo[k][0])
             lines.add(f"const int64_t {self.index(loop.name)} = {low if loop.step == 1 else f'-({low})'};")
@@ -210,6 +227,8 @@ class SweepTileWriter(StepWriter):
         lines.open(f"for (int64_t {lane} = 0; {lane} < {count}; ++{lane}) {{")
         for name in self._row_arrays():
             lines.add(f"{own(f'{name}_row')}[{lane}] += {self._along(name, len(sizes) - 1)} * {size};")
+        if self.nest.loop_names[-1] in self.indices:
+            lines.add(f"{own('behind')}[{lane}] -= {size};")
         if not skew:
             self._cross(lines, lane)
         lines.close()
@@ -266,6 +285,14 @@ class SweepTileWriter(StepWriter):
             tests += [f"{of} >= {before}", f"{of} < {plus(size, -after)}"]
         active = f"{own('active')}[{lane}]"
         lines.add(f"{active} = -({' && '.join(tests)});")
+        *around, innermost = self.nest.space_loops
+        if innermost.name in self.indices:
+            lines.add(f"{own('behind')}[{lane}] = {self.sweeps.skew[-1]} * {lane};")
+        for k, loop in enumerate(around):
+            if loop.name in self.indices:
+                place = plus(f"{self._low(k)} + {own(f'{outer[k]}_of')}[{lane}]", -self.sweeps.halo[k][0])
+                sign = place if loop.step == 1 else f"-({place})"
+                lines.add(f"{self._of_lanes(loop.name)}[{lane}] = {sign};")
         for name in self._row_arrays():
             terms = [f"{own(f'{x}_of')}[{lane}] * {self._along(name, k)}" for k, x in enumerate(outer)]
             place = f"{own(f'{name}_origin')} + {' + '.join(terms)}{self._behind(name, lane)}"
@@ -277,7 +304,12 @@ class SweepTileWriter(StepWriter):
     def _behind(self, name: str, lane: str) -> str:
         """How far a lane is behind the first one, in memory."""
         skew = self.sweeps.skew[-1]
-        return f" - {times(skew, self._along_row(name))} * {lane}" if skew and lane != "0" else ""
+        behind = f" - {times(skew, self._along_row(name))} * {lane}" if skew and lane != "0" else ""
+        if lane == "0" or not self._moves_with_sweeps(name):
+            return behind
+        # Lanes that are no sweeps any more compute as the last one.
+        own, (sweep,) = self._own, self.nest.sweep_loops
+        return f"{behind} + {own(f'{name}_along_{sweep.name}')} * lw_min_i64({lane}, {own('last')})"
 
     def _first_row(self, name: str, lane: str) -> str:
         """The place of an element at position 0 of the first row of the domain."""
