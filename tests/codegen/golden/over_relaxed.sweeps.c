@@ -63,7 +63,6 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
         const int64_t u_along_k = 1;
         int64_t u_origin; /* the element at the first position */
         {
-            const int64_t t = sweep;
             const int64_t i = i_low - 1;
             const int64_t j = j_low - 1;
             const int64_t k = k_low - 1;

@@ -174,7 +174,8 @@ class SweepTileWriter(StepWriter):
             lines.add(f"int64_t {own(f'{name}_origin')}; /* the element at the first position */")
         lines.open("{")
         (sweep,) = self.nest.sweep_loops
-        lines.add(f"const int64_t {self.index(sweep.name)} = {'' if sweep.step == 1 else '-'}{own('sweep')};")
+        if any(map(self._moves_with_sweeps, map(self._given, self.streams.given))):
+            lines.add(f"const int64_t {self.index(sweep.name)} = {'' if sweep.step == 1 else '-'}{own('sweep')};")
         for k, loop in enumerate(self.nest.space_loops):
             low = plus(self._low(k), -self.sweeps.halo[k][0])
             lines.add(f"const int64_t {self.index(loop.name)} = {low if loop.step == 1 else f'-({low})'};")
