@@ -222,7 +222,7 @@ class StepWriter(TileWriter):
         return stream.furthest > stream.nearest and (stream.is_old or not stream.is_in_row)
 
     def _step(self, lines: Lines, where: str) -> None:
-        own, streams, count, k = self._own, self.streams, self.count, self._own("position")
+        own, streams, k = self._own, self.streams, self._own("position")
         is_masked, is_inside = where != FULL, self._find_masks(lines, where)
         for array in streams.written:
             first = f"{own(f'{array}_row')}[0]" if where == ENDS else own(f"{array}_first")
@@ -234,13 +234,7 @@ class StepWriter(TileWriter):
                 self._lead(lines, stream, v, where)
         for load in streams.given:
             self._gather(lines, load, where)
-        *_, innermost = self.nest.space_loops
-        if innermost.name in self.indices:
-            vector, sign = self._type("int64"), "" if innermost.step == 1 else "-"
-            for v in self._vectors:
-                behind = f"*(const {self._anywhere('int64')} *)({own('behind')} + {v * self.width})"
-                first = plus(self._low(len(self.sweeps.skew) - 1), -self.sweeps.halo[-1][0])
-                lines.add(f"const {vector} {self._of_lanes(innermost.name)}_{v} = {sign}({first} + {k} - {behind});")
+        self._find_innermost_index(lines)
         for array in streams.written:
             start = f" = {self._before(array)}_{{}}" if array in streams.changing or is_masked else ""
             names = (f"{self._now(array)}_{v}{start.format(v)}" for v in self._vectors)
@@ -253,23 +247,38 @@ class StepWriter(TileWriter):
                 lines.add(self.point_call(places=self._pointers(v)))
                 lines.close()
         for array in streams.written:
-            dtype, at, now = self._dtypes[array], own(f"{array}_at"), self._now(array)
-            vector, places = self._type(dtype), self._type(self._lane_dtype)
-            for v in self._vectors:
-                if is_masked:
-                    chosen = f"{own('mask')}_{v}"
-                    one, other = f"({places}){now}_{v}", f"({places}){self._before(array)}_{v}"
-                    lines.add(f"{now}_{v} = ({vector})(({chosen} & {one}) | (~{chosen} & {other}));")
-                lines.add(f"*({self._anywhere(dtype)} *)({at} + {plus(f'{k} * {count}', v * self.width)}) = {now}_{v};")
-            if where == ENDS:
-                self._mirror(lines, array)
-            out = f"{own(f'{array}_row')}[{own('last')}]" if where == ENDS else own(f"{array}_out")
-            store = (
-                f"{self.array(array)}[{out} + {self._along_row(array)} * {k}] = {at}[{k} * {count} + {own('last')}];"
-            )
-            lines.add(f"if ({is_inside(own('last'))}) {store}" if is_masked else store)
+            self._put(lines, array, where)
+            out, last = f"{own(f'{array}_row')}[{own('last')}]" if where == ENDS else own(f"{array}_out"), own("last")
+            element = f"{self.array(array)}[{out} + {self._along_row(array)} * {k}]"
+            store = f"{element} = {own(f'{array}_at')}[{k} * {self.count} + {last}];"
+            lines.add(f"if ({is_inside(last)}) {store}" if is_masked else store)
         self._move_on(lines)
         lines.add(IN_ORDER)
+
+    def _find_innermost_index(self, lines: Lines) -> None:
+        """That of all lanes, if the loop body uses it."""
+        loop, k = self.nest.space_loops[-1], len(self.sweeps.skew) - 1
+        if loop.name not in self.indices:
+            return
+        first = plus(f"{self._low(k)} + {self._own('position')}", -self.sweeps.halo[k][0])
+        for v in self._vectors:
+            behind = f"*(const {self._anywhere('int64')} *)({self._own('behind')} + {v * self.width})"
+            sign = "" if loop.step == 1 else "-"
+            lines.add(f"const {self._type('int64')} {self._of_lanes(loop.name)}_{v} = {sign}({first} - {behind});")
+
+    def _put(self, lines: Lines, array: str, where: str) -> None:
+        """What was written goes into the ring; lanes outside of the domain hand on what was there."""
+        dtype, now, k = self._dtypes[array], self._now(array), self._own("position")
+        vector, places = self._type(dtype), self._type(self._lane_dtype)
+        for v in self._vectors:
+            if where != FULL:
+                mask = f"{self._own('mask')}_{v}"
+                one, other = f"({places}){now}_{v}", f"({places}){self._before(array)}_{v}"
+                lines.add(f"{now}_{v} = ({vector})(({mask} & {one}) | (~{mask} & {other}));")
+            place = f"{self._own(f'{array}_at')} + {plus(f'{k} * {self.count}', v * self.width)}"
+            lines.add(f"*({self._anywhere(dtype)} *)({place}) = {now}_{v};")
+        if where == ENDS:
+            self._mirror(lines, array)
 
     def _along_row(self, array: str) -> str:
         return self._along(array, len(self.sweeps.skew) - 1)
