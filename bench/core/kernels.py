@@ -67,15 +67,15 @@ _ONCE = {
     "time_warping": ((201, 251), (3001, 3001)),
     "eikonal": ((201, 251), (3001, 3001)),
 }
-_QUICK = {2: ((18, 66), (66, 66)), 3: ((5, 9, 65), (9, 9, 129))}
 SWEEPS, QUICK_SWEEPS = 8, 2
+_QUICK = {2: ((18, 66), (66, 66)), 3: ((5, 9, 65), (9, 9, 129))}
 
 
-def cases(quick: bool) -> list[Case]:
+def cases(quick: bool, many: int = SWEEPS) -> list[Case]:
     found = []
     for name in KERNELS:
         shapes = _SWEPT.get(name) or _ONCE[name]
-        sweeps = 1 if name in _ONCE else QUICK_SWEEPS if quick else SWEEPS
+        sweeps = 1 if name in _ONCE else QUICK_SWEEPS if quick else many
         for size, shape in zip((RESIDENT, STREAMING), _QUICK[len(shapes[0])] if quick else shapes, strict=True):
             found.append(Case(name, size, shape, sweeps))
     return found
@@ -92,7 +92,7 @@ def main() -> None:
     document: dict[str, Any] = {"benchmark": "kernels", "machine": machine(), "quick": options.quick, "cases": []}
     document["copy_bytes_a_second"] = copy_bandwidth(1 << 20 if options.quick else COPIED_BYTES)
     rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
-    for case in cases(options.quick):
+    for case in cases(options.quick, options.sweeps):
         if case.problem in (options.nest or KERNELS):
             say(f"kernels: {case.problem}, {case.size}")
             document["cases"].append(measure(case, rounds, document["copy_bytes_a_second"], options.quick))
@@ -105,11 +105,14 @@ def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Nanoseconds a point on one core, against plain C and numba.")
     parser.add_argument("--nest", action="append", choices=list(KERNELS), help="only this nest; can be repeated")
     parser.add_argument("--rounds", type=int, help=f"timed rounds, in which all take turns (default {ROUNDS})")
+    parser.add_argument("--sweeps", type=int, default=SWEEPS, help="of kernels that have some (default %(default)s)")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that it works, not how fast")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write every figure there")
     options = parser.parse_args()
     if options.rounds is not None and options.rounds < 1:
         parser.error("--rounds: expected at least 1")
+    if options.sweeps < 1:
+        parser.error("--sweeps: expected at least 1")
     return options
 
 

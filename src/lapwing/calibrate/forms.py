@@ -20,6 +20,7 @@ from lapwing.planner.rates import Shape
 from lapwing.runtime.arrays.storage import crowded_arrays
 from lapwing.runtime.binding import native
 from lapwing.tiling.inner import InnerForm, sweeps_to_join
+from lapwing.tiling.sweep_lanes import sweep_lanes
 
 Seconds = Mapping[InnerForm, float]  # per point
 
@@ -97,7 +98,10 @@ class FormProber:
         # The time is spent in C, with Python's lock released.
         with ThreadPoolExecutor(self.together) as pool:
             found = list(pool.map(alone, range(self.together)))
-        seconds = {form: mean(one[k].seconds_per_point for one in found) for k, form in enumerate(self.forms)}
+        seconds = {
+            form: mean(one[k].seconds_per_point for one in found) * self._share_of_part(form, shape)
+            for k, form in enumerate(self.forms)
+        }
         padding = (
             padding_seconds(self.bound, self._crowded, self.arguments) if self._crowded and self.arguments else 0.0
         )
@@ -105,6 +109,18 @@ class FormProber:
         self._remembered[shape] = Compared(seconds, padding)
         self._write()
         return self._of_run(self._remembered[shape])
+
+    def _share_of_part(self, form: InnerForm, shape: Shape) -> float:
+        """What a point of all that one rank does takes, of what a point of a tile takes: where sweeps are lanes, they begin and
+        end one after the other, in every tile."""
+        lanes = sweep_lanes(self.bound) if form.skewed and len(form.order) > 1 else None
+        if lanes is None or form.sweeps == 1 or shape.mapping is None:
+            return 1.0
+        of_tile, of_all = (
+            lanes.share_at_work(shape.mapping, extent, form.sweeps)
+            for extent in (shape.tile, shape.block[shape.mapping])
+        )
+        return of_tile / of_all
 
     @cached_property
     def _sweeps(self) -> int:

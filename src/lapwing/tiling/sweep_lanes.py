@@ -49,6 +49,11 @@ class SweepLanes:
         ends = self.skew[-1] * (lanes - 1) + 2 * (self.skew[-1] + sum(self.halo[-1]) + 1)
         return ends + _FEWEST_POSITIONS
 
+    def share_at_work(self, loop: int, iterations: int, lanes: int) -> float:
+        """Of so many iterations of a space loop, with all of those inside of it, the share of steps times lanes that do any."""
+        lagging = self.skew[loop] * (lanes - 1) if not any(self.skew[:loop]) else 0
+        return iterations / (iterations + sum(self.halo[loop]) + lagging)
+
     def is_old(self, offset: Vector) -> bool:
         """Whether an element at an offset is what the sweep before has left there; it may be the iteration's own."""
         return offset >= (0,) * len(offset)

@@ -30,9 +30,9 @@ class SweepTileWriter(StepWriter):
         own, sizes = self._own, self._sizes()
         sweep, end = own("sweep"), own("sweep_end")
         for k, (loop, size) in enumerate(zip(self.nest.space_loops, sizes, strict=True)):
-            # Of a skewed nest the box is in other coordinates than its elements.
-            k_box = k + self.nest.sweep_depth
-            low, high = self.bounds(loop) if self.bound.skew is not None else (f"box->lo[{k_box}]", f"box->hi[{k_box}]")
+            # Of a skewed nest the box is in other coordinates than its elements, but for the outermost loop.
+            k_box, is_moved = k + self.nest.sweep_depth, self.bound.skew is not None and k > 0
+            low, high = self.bounds(loop) if is_moved else (f"box->lo[{k_box}]", f"box->hi[{k_box}]")
             before, after = self.sweeps.halo[k]
             lines.add(f"const int64_t {self._low(k)} = {low}, {self._high(k)} = {high};")
             lines.add(f"const int64_t {size} = {plus(f'{self._high(k)} - {self._low(k)}', before + after)};")
@@ -54,11 +54,11 @@ class SweepTileWriter(StepWriter):
         lines.close_all()
 
     def _covers(self) -> Iterator[str]:
-        """Tests of whether the box holds all of the domain, in whatever coordinates it is."""
+        """Tests of whether the box is all of the domain but along the outermost loop, where it is in other coordinates."""
         skew, depth = self.bound.skew, self.nest.sweep_depth
         if skew is None:
             return
-        for k in range(depth, len(self.nest.loops)):
+        for k in range(depth + 1, len(self.nest.loops)):
             factors = [(k, 1), *skew.factors(k)]
             ends = []
             for ahead in (False, True):
