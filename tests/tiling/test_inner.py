@@ -612,3 +612,19 @@ def test_sweeps_are_lanes_where_rows_are_long(nest: lw.Nest) -> None:
         form = next(form for form in forms_of(bound, dependences) if form.skewed and form.sweeps == 8)
         plan = nest.plan(**arguments)
         assert joined_sweeps(bound, form, plan.partition, plan.mapping, plan.tile) == joined
+
+
+def test_what_a_part_takes_says_what_all_would_take() -> None:
+    """Eight lanes over some rows begin and end a row behind each other: with what lies around them, these are nine more."""
+    lanes = sweep_lanes(in_tiles(gauss_seidel, {"u": floats(9, 70), "sweeps": 8})[0])
+    assert lanes is not None
+    assert [lanes.share_at_work(0, rows, 8) for rows in (9, 91)] == [0.5, 0.91]
+    assert lanes.share_at_work(1, 98, 8) == 0.98  # lanes go from row to row without a pause
+    arguments = {"u": floats(900, 900), "sweeps": 8}
+    bound, dependences = in_tiles(gauss_seidel, arguments)
+    prober = FormProber(bound, dependences, 1, joins=True, is_alone=True, arguments=arguments)
+    form = next(form for form in prober.forms if form.skewed and form.sweeps == 8)
+    found = prober._share_of_part(form, Shape((898, 898), 0, 91))
+    assert found == 0.91 / lanes.share_at_work(0, 898, 8)
+    assert {prober._share_of_part(other, Shape((898, 898), 0, 91)) for other in prober.forms if other != form} == {1.0}
+    assert not any(f.skewed and f.sweeps > 1 for f in FormProber(bound, dependences, 2, joins=True).forms)

@@ -61,6 +61,8 @@ WORTH_PLANNING_SECONDS = 0.02
 MOST_SLABS = 2  # heights of slabs that are measured: the first is chosen before the tile's speed is known
 # Comparing inner forms takes about so long, mostly for building them; then so long on tiles of about so many points.
 FORMS_SECONDS, FORMS_PROBE_SECONDS, FORMS_POINTS = 0.5, 0.15, 200_000
+# Iterations of the outermost loop, by how many loops there are, where sweeps are lanes: these begin one after the other.
+LANES_OF_SWEEPS_ITERATIONS = {2: 128, 3: 16}
 # When calls alike have taken so long, more may be known of their inner form, or may be worth finding out.
 SECOND_THOUGHTS_SECONDS = (WORTH_PLANNING_SECONDS, FORMS_SECONDS)
 
@@ -372,7 +374,7 @@ class Decider:
         if not self._may_measure or not by_rule.rivals:
             return by_rule
         joins = plan.ranks == 1 or plan.joined > 1
-        return self._compared(by_rule, _probe_shape(problem, plan), may_measure, joins)
+        return self._compared(by_rule, _probe_shape(problem, plan, self._form_prober(joins).forms), may_measure, joins)
 
     def _compared(self, by_rule: InnerChoice, shape: Shape, may_measure: bool, joins: bool) -> InnerChoice:
         if not self._may_measure or not by_rule.rivals:
@@ -453,7 +455,7 @@ def _low_slab(bound: BoundNest, plan: Plan) -> Shape:
     return replace(slab, tile=min(slab.tile, max(ROWS_TOGETHER, FORMS_POINTS // row_points)))
 
 
-def _probe_shape(problem: Problem, plan: Plan) -> Shape:
+def _probe_shape(problem: Problem, plan: Plan, forms: Sequence[InnerForm]) -> Shape:
     """The tiles to compare inner forms on: those of the plan, or parts of it where one rank has all in one tile, cut along the
     outermost loop of the form taken by rule, so that rows stay whole."""
     block = problem.block(Cut(plan.mapping, plan.partition.grid))
@@ -462,4 +464,6 @@ def _probe_shape(problem: Problem, plan: Plan) -> Shape:
     outermost = plan.inner.form.order[0]
     wanted = FORMS_POINTS * block[outermost] // math.prod(block)
     shortest = {1: SHORTEST_RUN, 2: 2 * TRANSPOSED_LANES}.get(len(block), 1)
+    if any(form.skewed and form.sweeps > 1 for form in forms) and len(block) in LANES_OF_SWEEPS_ITERATIONS:
+        shortest = LANES_OF_SWEEPS_ITERATIONS[len(block)]
     return Shape(block, outermost, min(block[outermost], max(shortest, wanted)))
