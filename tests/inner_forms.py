@@ -13,7 +13,7 @@ import lapwing as lw
 from lapwing.codegen.lanes import points
 from lapwing.codegen.rows import outer_loops
 from lapwing.codegen.temporal import steps
-from lapwing.codegen.tile import wavefronts
+from lapwing.codegen.tile import forms_of, wavefronts
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.planner.inner import joined_sweeps
@@ -32,7 +32,7 @@ def in_form(plan: Plan, bound: BoundNest, form: InnerForm) -> Plan:
 
 def in_any_form(plan: Plan, bound: BoundNest, nest: lw.Nest) -> Plan:
     """The plan with a form that hangs on the nest's text alone, so that all its runs share a tile."""
-    forms = legal_forms(skewed_nest(bound, plan.skew), skewed_dependences(nest.dependences, plan.skew))
+    forms = forms_of(skewed_nest(bound, plan.skew), skewed_dependences(nest.dependences, plan.skew))
     number = zlib.crc32(repr(nest.loops.body).encode())
     return in_form(plan, bound, forms[number % len(forms)])
 
