@@ -225,10 +225,21 @@ def hyperplanes(u, f, a, b, sweeps):
                         u[h, i, j, k] = 0.125 * near - f[h, i, j, k]
 
 
+@lw.nest
+def far_along_few(u, f, a, b, sweeps):
+    """Further along the second loop than it has iterations."""
+    for t in range(sweeps):
+        for i in range(2, u.shape[0] - 1):
+            for j in range(u.shape[1] - 4):
+                for k in range(1, u.shape[2]):
+                    u[i, j, k] = 0.5 * (u[i - 2, j + 4, k] + u[i + 1, j + 4, k]) - u[i, j, k - 1] * f[i, j, k]
+
+
 SHAPES: dict[str, tuple[lw.Nest, tuple[int, ...]]] = {
     "corners": (with_corners, (9, 70)),
     "corners of cubes": (with_corners_of_cubes, (7, 8, 90)),
     "hyperplanes": (hyperplanes, (5, 6, 7, 60)),
+    "few": (far_along_few, (9, 5, 70)),
 }
 
 

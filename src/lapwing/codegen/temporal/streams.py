@@ -91,10 +91,15 @@ class Streams:
         streams = [*self.all, *map(self.before, self.written)]
         return 1 + max((max(abs(s.nearest), abs(s.furthest)) for s in streams if not s.is_in_row), default=0)
 
-    def rows_of(self, array: str) -> Vector:
-        """The furthest rows that are read of an array."""
-        streams = [*self.all, self.before(array)]
-        return max(s.rows for s in streams if s.array == array)
+    def rows_of(self, array: str) -> list[Vector]:
+        """How far behind the rows are that are read of an array. Which are the furthest hangs on how many there are along each
+        loop, but those are not that others exceed along every loop."""
+        rows = sorted({s.rows for s in (*self.all, self.before(array)) if s.array == array})
+
+        def exceeds(one: Vector, other: Vector) -> bool:
+            return one != other and all(a >= b for a, b in zip(one, other, strict=True))
+
+        return [one for one in rows if not any(exceeds(other, one) for other in rows)]
 
 
 def flattened(rows: Sequence[int], sizes: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ they hand on what was there.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from itertools import pairwise
 from weakref import WeakKeyDictionary
 
@@ -189,8 +190,8 @@ class SweepTileWriter(StepWriter):
         for array in self.streams.written:
             c_type = C_TYPES[self._dtypes[array]]
             kept, room, ring = own(f"{array}_rows_kept"), own(f"{array}_room"), own(f"{array}_ring")
-            rows = flattened(self.streams.rows_of(array), sizes[1:-1])
-            lines.add(f"const int64_t {kept} = {plus(rows, 1)};")
+            rows = (flattened(behind, sizes[1:-1]) for behind in self.streams.rows_of(array))
+            lines.add(f"const int64_t {kept} = {plus(reduce('lw_max_i64({}, {})'.format, rows), 1)};")
             size = f"({kept} * {sizes[-1]} + {2 * reach}) * {count}"
             lines.add(f"{c_type} *const {room} = lw_new_row({size}, sizeof({c_type}));")
             lines.add(f"{c_type} *const {ring} = {room} + {reach * count};")
