@@ -91,9 +91,9 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
         int64_t f_here_row[16]; /* the element of a lane at position 0 */
         for (int64_t lane = 0; lane < 16; ++lane) {
             int64_t before_2 = -1 - lag * lane;
-            const int64_t whole_j = lw_floordiv_i64(before_2, j_size);
-            j_of[lane] = before_2 - whole_j * j_size;
-            before_2 = whole_j;
+            const int64_t j_whole = lw_floordiv_i64(before_2, j_size);
+            j_of[lane] = before_2 - j_whole * j_size;
+            before_2 = j_whole;
             i_of[lane] = before_2;
             f_here_row[lane] = f_here_origin + f_here_along_i + f_here_along_j - 2 * f_here_along_k * lane;
         }

@@ -69,6 +69,10 @@ class StepWriter(TileWriter):
     def _own(self, name: str) -> str:
         return self.names.get(("sweeps", name), name)
 
+    def _of(self, of: str, name: str) -> str:
+        """What an array, a loop or an element has."""
+        return self.names.get(("sweeps", of, name), f"{of}_{name}")
+
     def _type(self, dtype: str) -> str:
         return self.names.get(("vector", dtype), f"vector_of_{dtype}")
 
@@ -91,10 +95,10 @@ class StepWriter(TileWriter):
         return [self.index(loop.name) for loop in self.nest.space_loops]
 
     def _low(self, k: int) -> str:
-        return self._own(f"{self._coordinates()[k]}_low")
+        return self._of(self._coordinates()[k], "low")
 
     def _high(self, k: int) -> str:
-        return self._own(f"{self._coordinates()[k]}_high")
+        return self._of(self._coordinates()[k], "high")
 
     def _moves_with_sweeps(self, name: str) -> bool:
         """Whether each sweep has elements of its own, of those that are only read."""
@@ -104,11 +108,11 @@ class StepWriter(TileWriter):
 
     def _sizes(self) -> list[str]:
         """Of the positions along every loop, with what lies around the domain."""
-        return [self._own(f"{x}_size") for x in self._coordinates()]
+        return [self._of(x, "size") for x in self._coordinates()]
 
     def _along(self, array: str, k: int) -> str:
         """The C name of the distance in memory from one place along loop k to the next."""
-        return self._own(f"{array}_along_{self._coordinates()[k]}")
+        return self._of(array, f"along_{self._coordinates()[k]}")
 
     def _element(self, array: str, offset: Vector) -> str:
         """What stands for the element of an array at an offset, in vectors."""
@@ -117,13 +121,13 @@ class StepWriter(TileWriter):
             for x, o in zip(self._coordinates(), offset, strict=True)
             if o
         ]
-        return self._own(f"{array}{''.join(parts) or '_before'}")
+        return self._of(array, "".join(parts).removeprefix("_") or "before")
 
     def _kept(self, array: str, steps: int) -> str:
-        return self._own(f"{array}_{steps}_ago")
+        return self._of(array, f"{steps}_ago")
 
     def _now(self, array: str) -> str:
-        return self._own(f"{array}_now")
+        return self._of(array, "now")
 
     def _widened(self, load: t.Load) -> str:
         """The type of an element in vectors."""
@@ -202,7 +206,7 @@ class StepWriter(TileWriter):
         parts = "_".join(
             f"{x}_{b}" if b >= 0 else f"{x}_ahead_{-b}" for x, b in zip(self._coordinates(), behind, strict=False) if b
         )
-        return self._own(f"{array}_behind_{parts}")
+        return self._of(array, f"behind_{parts}")
 
     @property
     def _head(self) -> int:
@@ -225,8 +229,8 @@ class StepWriter(TileWriter):
         own, streams, k = self._own, self.streams, self._own("position")
         is_masked, is_inside = where != FULL, self._find_masks(lines, where)
         for array in streams.written:
-            first = f"{own(f'{array}_row')}[0]" if where == ENDS else own(f"{array}_first")
-            lines.add(f"const int64_t {own(f'{array}_here')} = {first} + {self._along_row(array)} * {k};")
+            first = f"{self._of(array, 'row')}[0]" if where == ENDS else self._of(array, "first")
+            lines.add(f"const int64_t {self._of(array, 'here')} = {first} + {self._along_row(array)} * {k};")
         leads = [stream for stream in streams.all if stream.is_old or not stream.is_in_row]
         leads += [streams.before(array) for array in streams.written if is_masked and array not in streams.changing]
         for stream in leads:
@@ -248,9 +252,12 @@ class StepWriter(TileWriter):
                 lines.close()
         for array in streams.written:
             self._put(lines, array, where)
-            out, last = f"{own(f'{array}_row')}[{own('last')}]" if where == ENDS else own(f"{array}_out"), own("last")
+            out, last = (
+                f"{self._of(array, 'row')}[{own('last')}]" if where == ENDS else self._of(array, "out"),
+                own("last"),
+            )
             element = f"{self.array(array)}[{out} + {self._along_row(array)} * {k}]"
-            store = f"{element} = {own(f'{array}_at')}[{k} * {self.count} + {last}];"
+            store = f"{element} = {self._of(array, 'at')}[{k} * {self.count} + {last}];"
             lines.add(f"if ({is_inside(last)}) {store}" if is_masked else store)
         self._move_on(lines)
         lines.add(IN_ORDER)
@@ -275,7 +282,7 @@ class StepWriter(TileWriter):
                 mask = f"{self._own('mask')}_{v}"
                 one, other = f"({places}){now}_{v}", f"({places}){self._before(array)}_{v}"
                 lines.add(f"{now}_{v} = ({vector})(({mask} & {one}) | (~{mask} & {other}));")
-            place = f"{self._own(f'{array}_at')} + {plus(f'{k} * {self.count}', v * self.width)}"
+            place = f"{self._of(array, 'at')} + {plus(f'{k} * {self.count}', v * self.width)}"
             lines.add(f"*({self._anywhere(dtype)} *)({place}) = {now}_{v};")
         if where == ENDS:
             self._mirror(lines, array)
@@ -319,7 +326,7 @@ class StepWriter(TileWriter):
 
     def _insert_first(self, lines: Lines, array: str, offset: Vector, where: str) -> None:
         """The first lane reads what was there before all of these sweeps."""
-        here, k, size = self._own(f"{array}_here"), self._own("position"), self._sizes()[-1]
+        here, k, size = self._of(array, "here"), self._own("position"), self._sizes()[-1]
         terms = [
             f" {'+' if o > 0 else '-'} {times(abs(o), self._along(array, axis))}" for axis, o in enumerate(offset) if o
         ]
@@ -348,7 +355,7 @@ class StepWriter(TileWriter):
         )
         tests: list[str] = []
         for k, (o, ((before, after), (its_before, its_after))) in enumerate(zip(offset[:-1], halos, strict=False)):
-            of = f"{self._own(f'{outer[k]}_of')}[0]"
+            of = f"{self._of(outer[k], 'of')}[0]"
             tests += self._within(of, sizes[k], before - its_before - o, its_after - after - o, ends=k > 0)
         return " && ".join(tests)
 
@@ -374,9 +381,9 @@ class StepWriter(TileWriter):
         for v in self._vectors:
             elements = []
             for lane in range(v * self.width, (v + 1) * self.width):
-                first, behind = f"{own(f'{name}_row')}[{lane}]", ""
+                first, behind = f"{self._of(name, 'row')}[{lane}]", ""
                 if where == FULL and apart is not None:
-                    first, behind = own(f"{name}_first"), f" - {times(lane, f'({apart})')}" if lane else ""
+                    first, behind = self._of(name, "first"), f" - {times(lane, f'({apart})')}" if lane else ""
                 elements.append(f"{array}[{first} + {along} * {k.format(lane)}{behind}]")
             lines.add(f"const {self._type(self._widened(load))} {name}_{v} = {{{', '.join(elements)}}};")
 
@@ -419,11 +426,11 @@ class StepWriter(TileWriter):
 
     def _mirror(self, lines: Lines, array: str) -> None:
         """What lies at an end of the ring lies at the other one, too, for those who read beyond it."""
-        own, k, size, reach = self._own, self._own("position"), self._sizes()[-1], self.streams.reach
-        slot, kept, at, count = own(f"{array}_slot"), own(f"{array}_rows_kept"), own(f"{array}_at"), self.count
+        k, size, reach = self._own("position"), self._sizes()[-1], self.streams.reach
+        slot, kept, at, count = self._of(array, "slot"), self._of(array, "rows_kept"), self._of(array, "at"), self.count
         c_type = C_TYPES[self._dtypes[array]]
         copied = f"{at} + {k} * {count}, {count} * sizeof({c_type}));"
-        ring = own(f"{array}_ring")
+        ring = self._of(array, "ring")
         end = f"{ring} + ({kept} * {size} + {k}) * {count}"
         lines.add(f"if ({slot} == 0 && {k} < {reach}) memcpy({end}, {copied}")
         start = f"{ring} + ({k} - {size}) * {count}"

@@ -85,7 +85,7 @@ class SweepTileWriter(StepWriter):
             at = plus(f"{self._high(k)} - {self._low(k)}", self.sweeps.halo[k][0] - 1)
             text = f"({text}) * {size} + {at}" if text else at
         lines.add(f"const int64_t {rows} = {plus(f'{text} + {lag} * {last}', 2)};")
-        lines.add(*(f"int64_t {own(f'{x}_of')}[{count}];" for x in outer))
+        lines.add(*(f"int64_t {self._of(x, 'of')}[{count}];" for x in outer))
         lane_type = C_TYPES[self._lane_dtype]
         lines.add(f"{lane_type} {own('active')}[{count}] = {{0}};")
         lines.add(f"{lane_type} {own('inside')}[{self._head + self._tail}][{count}]; /* at the ends of rows */")
@@ -94,24 +94,24 @@ class SweepTileWriter(StepWriter):
         self._find_insides(lines)
         for array in self._row_arrays():
             start = " = {0}" if array in self.streams.written else ""
-            lines.add(f"int64_t {own(f'{array}_row')}[{count}]{start}; /* the element of a lane at position 0 */")
+            lines.add(f"int64_t {self._of(array, 'row')}[{count}]{start}; /* the element of a lane at position 0 */")
         lines.open(f"for (int64_t {lane} = 0; {lane} < {count}; ++{lane}) {{")
         lines.add(f"int64_t {own('before')} = -1 - {lag} * {lane};")
         for x, size in reversed(list(zip(outer[1:], sizes[1:-1], strict=True))):
-            whole = own(f"whole_{x}")
+            whole = self._of(x, "whole")
             lines.add(f"const int64_t {whole} = lw_floordiv_i64({own('before')}, {size});")
-            lines.add(f"{own(f'{x}_of')}[{lane}] = {own('before')} - {whole} * {size};")
+            lines.add(f"{self._of(x, 'of')}[{lane}] = {own('before')} - {whole} * {size};")
             lines.add(f"{own('before')} = {whole};")
-        lines.add(f"{own(f'{outer[0]}_of')}[{lane}] = {own('before')};")
+        lines.add(f"{self._of(outer[0], 'of')}[{lane}] = {own('before')};")
         for load in self.streams.given:
             name = self._given(load)
-            lines.add(f"{own(f'{name}_row')}[{lane}] = {self._first_row(name, lane)};")
+            lines.add(f"{self._of(name, 'row')}[{lane}] = {self._first_row(name, lane)};")
         lines.close()
         self._declare_indices(lines)
         self._declare_vectors(lines)
         self._rows_of_sweeps(lines)
         for array in self.streams.written:
-            lines.add(f"free({own(f'{array}_room')});")
+            lines.add(f"free({self._of(array, 'room')});")
 
     def _declare_indices(self, lines: Lines) -> None:
         """Those that the loop body uses, of all lanes."""
@@ -171,8 +171,8 @@ class SweepTileWriter(StepWriter):
             ]
             if self._moves_with_sweeps(name):
                 moves = " + ".join(times(b, stride) for b, stride in by if b)
-                lines.add(f"const int64_t {own(f'{name}_along_{sweep.name}')} = {moves};")
-            lines.add(f"int64_t {own(f'{name}_origin')}; /* the element at the first position */")
+                lines.add(f"const int64_t {self._of(name, f'along_{sweep.name}')} = {moves};")
+            lines.add(f"int64_t {self._of(name, 'origin')}; /* the element at the first position */")
         lines.open("{")
         (sweep,) = self.nest.sweep_loops
         if any(map(self._moves_with_sweeps, map(self._given, self.streams.given))):
@@ -184,18 +184,18 @@ class SweepTileWriter(StepWriter):
             strides = [*(f" * {self.stride(load.array, axis)}" for axis in range(len(load.subscripts) - 1)), ""]
             affines = [s.affine for s in load.subscripts if isinstance(s, t.AffineSubscript)]
             terms = [f"({self.affine(affine)}){stride}" for affine, stride in zip(affines, strides, strict=True)]
-            lines.add(f"{own(f'{name}_origin')} = {' + '.join(terms)};")
+            lines.add(f"{self._of(name, 'origin')} = {' + '.join(terms)};")
         lines.close()
         reach, count = self.streams.reach, self.count
         for array in self.streams.written:
             c_type = C_TYPES[self._dtypes[array]]
-            kept, room, ring = own(f"{array}_rows_kept"), own(f"{array}_room"), own(f"{array}_ring")
+            kept, room, ring = self._of(array, "rows_kept"), self._of(array, "room"), self._of(array, "ring")
             rows = (flattened(behind, sizes[1:-1]) for behind in self.streams.rows_of(array))
             lines.add(f"const int64_t {kept} = {plus(reduce('lw_max_i64({}, {})'.format, rows), 1)};")
             size = f"({kept} * {sizes[-1]} + {2 * reach}) * {count}"
             lines.add(f"{c_type} *const {room} = lw_new_row({size}, sizeof({c_type}));")
             lines.add(f"{c_type} *const {ring} = {room} + {reach * count};")
-            lines.add(f"int64_t {own(f'{array}_slot')} = 0;")
+            lines.add(f"int64_t {self._of(array, 'slot')} = 0;")
 
     def _declare_vectors(self, lines: Lines) -> None:
         """Those that are kept from step to step."""
@@ -217,18 +217,18 @@ class SweepTileWriter(StepWriter):
         skew, row_end, tail = self.sweeps.skew[-1], own("row_end"), own("tail")
         lines.open(f"for (int64_t {row} = 0; {row} < {rows}; ++{row}) {{")
         for array in self.streams.written:
-            c_type, ring, slot = C_TYPES[self._dtypes[array]], own(f"{array}_ring"), own(f"{array}_slot")
-            lines.add(f"{c_type} *const {own(f'{array}_at')} = {ring} + {slot} * {size} * {count};")
+            c_type, ring, slot = C_TYPES[self._dtypes[array]], self._of(array, "ring"), self._of(array, "slot")
+            lines.add(f"{c_type} *const {self._of(array, 'at')} = {ring} + {slot} * {size} * {count};")
             streams = (*self.streams.all, self.streams.before(array))
             for behind in sorted({s.rows for s in streams if s.array == array and not s.is_in_row}):
-                place = f"lw_around({slot} - ({flattened(behind, sizes[1:-1])}), {own(f'{array}_rows_kept')})"
+                place = f"lw_around({slot} - ({flattened(behind, sizes[1:-1])}), {self._of(array, 'rows_kept')})"
                 lines.add(
                     f"const {c_type} *const {self._rows_at(array, behind)} = {ring} + {place} * {size} * {count};"
                 )
         # Lanes that are still in the row before.
         lines.open(f"for (int64_t {lane} = 0; {lane} < {count}; ++{lane}) {{")
         for name in self._row_arrays():
-            lines.add(f"{own(f'{name}_row')}[{lane}] += {self._along(name, len(sizes) - 1)} * {size};")
+            lines.add(f"{self._of(name, 'row')}[{lane}] += {self._along(name, len(sizes) - 1)} * {size};")
         if self.nest.loop_names[-1] in self.indices:
             lines.add(f"{own('behind')}[{lane}] -= {size};")
         if not skew:
@@ -255,9 +255,9 @@ class SweepTileWriter(StepWriter):
             f"for (int64_t {lane} = 0; {lane} < {count}; ++{lane}) {own('all')} = {own('all')} && {own('active')}[{lane}];"
         )
         for name in self._row_arrays():
-            lines.add(f"const int64_t {own(f'{name}_first')} = {own(f'{name}_row')}[0];")
+            lines.add(f"const int64_t {self._of(name, 'first')} = {self._of(name, 'row')}[0];")
         for array in self.streams.written:
-            lines.add(f"const int64_t {own(f'{array}_out')} = {own(f'{array}_row')}[{own('last')}];")
+            lines.add(f"const int64_t {self._of(array, 'out')} = {self._of(array, 'row')}[{own('last')}];")
         for where, test in ((FULL, own("all")), (ROWS, f"!{own('all')}")):
             lines.open(f"for (; {test} && {k} < {tail}; ++{k}) {{")
             self._step(lines, where)
@@ -267,8 +267,8 @@ class SweepTileWriter(StepWriter):
         lines.add(f"++{k};")
         lines.close()
         for array in self.streams.written:
-            slot = own(f"{array}_slot")
-            lines.add(f"{slot} = {slot} + 1 == {own(f'{array}_rows_kept')} ? 0 : {slot} + 1;")
+            slot = self._of(array, "slot")
+            lines.add(f"{slot} = {slot} + 1 == {self._of(array, 'rows_kept')} ? 0 : {slot} + 1;")
         lines.close()
 
     def _cross(self, lines: Lines, lane: str) -> None:
@@ -276,14 +276,14 @@ class SweepTileWriter(StepWriter):
         own, sizes = self._own, self._sizes()
         *outer, _ = self._coordinates()
         chain = list(zip(outer, sizes[:-1], strict=True))
-        lines.add(f"++{own(f'{outer[-1]}_of')}[{lane}];")
+        lines.add(f"++{self._of(outer[-1], 'of')}[{lane}];")
         for (outside, _), (x, size) in reversed(list(pairwise(chain))):
-            lines.open(f"if ({own(f'{x}_of')}[{lane}] == {size}) {{")
-            lines.add(f"{own(f'{x}_of')}[{lane}] = 0;", f"++{own(f'{outside}_of')}[{lane}];")
+            lines.open(f"if ({self._of(x, 'of')}[{lane}] == {size}) {{")
+            lines.add(f"{self._of(x, 'of')}[{lane}] = 0;", f"++{self._of(outside, 'of')}[{lane}];")
             lines.close()
         tests = []
         for (x, size), (before, after) in zip(chain, self.sweeps.halo, strict=False):
-            of = f"{own(f'{x}_of')}[{lane}]"
+            of = f"{self._of(x, 'of')}[{lane}]"
             tests += [f"{of} >= {before}", f"{of} < {plus(size, -after)}"]
         active = f"{own('active')}[{lane}]"
         lines.add(f"{active} = -({' && '.join(tests)});")
@@ -292,16 +292,16 @@ class SweepTileWriter(StepWriter):
             lines.add(f"{own('behind')}[{lane}] = {self.sweeps.skew[-1]} * {lane};")
         for k, loop in enumerate(around):
             if loop.name in self.indices:
-                place = plus(f"{self._low(k)} + {own(f'{outer[k]}_of')}[{lane}]", -self.sweeps.halo[k][0])
+                place = plus(f"{self._low(k)} + {self._of(outer[k], 'of')}[{lane}]", -self.sweeps.halo[k][0])
                 sign = place if loop.step == 1 else f"-({place})"
                 lines.add(f"{self._of_lanes(loop.name)}[{lane}] = {sign};")
         for name in self._row_arrays():
-            terms = [f"{own(f'{x}_of')}[{lane}] * {self._along(name, k)}" for k, x in enumerate(outer)]
-            place = f"{own(f'{name}_origin')} + {' + '.join(terms)}{self._behind(name, lane)}"
+            terms = [f"{self._of(x, 'of')}[{lane}] * {self._along(name, k)}" for k, x in enumerate(outer)]
+            place = f"{self._of(name, 'origin')} + {' + '.join(terms)}{self._behind(name, lane)}"
             # What is only read may have no elements around the domain.
             is_given = name not in self.streams.written
             text = f"{active} ? {place} : {self._first_row(name, lane)}" if is_given else place
-            lines.add(f"{own(f'{name}_row')}[{lane}] = {text};")
+            lines.add(f"{self._of(name, 'row')}[{lane}] = {text};")
 
     def _behind(self, name: str, lane: str) -> str:
         """How far a lane is behind the first one, in memory."""
@@ -311,14 +311,14 @@ class SweepTileWriter(StepWriter):
             return behind
         # Lanes that are no sweeps any more compute as the last one.
         own, (sweep,) = self._own, self.nest.sweep_loops
-        return f"{behind} + {own(f'{name}_along_{sweep.name}')} * lw_min_i64({lane}, {own('last')})"
+        return f"{behind} + {self._of(name, f'along_{sweep.name}')} * lw_min_i64({lane}, {own('last')})"
 
     def _first_row(self, name: str, lane: str) -> str:
         """The place of an element at position 0 of the first row of the domain."""
         terms = [
             f" + {times(before, self._along(name, k))}" for k, (before, _) in enumerate(self.sweeps.halo[:-1]) if before
         ]
-        return f"{self._own(f'{name}_origin')}{''.join(terms)}{self._behind(name, lane)}"
+        return f"{self._of(name, 'origin')}{''.join(terms)}{self._behind(name, lane)}"
 
 
 _KNOWN: WeakKeyDictionary[BoundNest, dict[InnerForm, bool]] = WeakKeyDictionary()
