@@ -303,9 +303,10 @@ def run_between_guards() -> None:
 
 
 def in_a_process(text: str, **changes: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **changes, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
-    command = [sys.executable, "-c", f"import {Path(__file__).stem} as here\n{text}"]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    # Folders of tests come last: some have the names of modules that come with Python.
+    found = f"import sys\nsys.path += {[str(Path(__file__).parent), *sys.path]!r}\nimport {Path(__file__).stem} as here\n{text}"
+    command = [sys.executable, "-c", found]
+    return subprocess.run(command, env={**os.environ, **changes}, capture_output=True, text=True, check=False)
 
 
 def test_nothing_is_touched_but_elements() -> None:
