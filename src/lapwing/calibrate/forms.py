@@ -113,8 +113,8 @@ class FormProber:
     def _share_of_part(self, form: InnerForm, shape: Shape) -> float:
         """What a point of all that one rank does takes, of what a point of a tile takes: where sweeps are lanes, they begin and
         end one after the other, in every tile."""
-        lanes = sweep_lanes(self.bound) if form.skewed and len(form.order) > 1 else None
-        if lanes is None or form.sweeps == 1 or shape.mapping is None:
+        lanes = sweep_lanes(self.bound) if form.lanes_are_sweeps else None
+        if lanes is None or shape.mapping is None:
             return 1.0
         of_tile, of_all = (
             lanes.share_at_work(shape.mapping, extent, form.sweeps)

@@ -26,7 +26,7 @@ def tile_source(bound: BoundNest, faces: Sequence[Face], form: InnerForm, stores
         bound = bound.storing_all()
     if form.coalesced:
         return CoalescedTileWriter(bound, faces, form).source()
-    if form.skewed and form.sweeps > 1 and len(form.order) > 1:
+    if form.lanes_are_sweeps:
         return SweepTileWriter(bound, faces, form).source()
     if form.skewed:
         return WavefrontTileWriter(bound, faces, form).source()

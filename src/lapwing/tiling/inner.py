@@ -60,6 +60,11 @@ class InnerForm:
     skewed: bool = False
 
     @property
+    def lanes_are_sweeps(self) -> bool:
+        """Whether sweeps over several loops are the lanes of vectors (``tiling.sweep_lanes``)."""
+        return self.skewed and self.sweeps > 1 and len(self.order) > 1
+
+    @property
     def pads(self) -> bool:
         """Whether one rank copies arrays whose rows are crowded into padded memory."""
         return self.lanes > 1 and not self.in_place
@@ -75,7 +80,7 @@ class InnerForm:
             if self.lanes == 1
             else f"lanes of {self.lanes}{', transposed' if self.transposed else ''}"
         )
-        if self.skewed and self.sweeps > 1 and len(self.order) > 1:
+        if self.lanes_are_sweeps:
             name = f"{self.sweeps} {name}"
         if self.coalesced:
             name += f", {loops[self.order[-3]]} coalesced"

@@ -464,6 +464,6 @@ def _probe_shape(problem: Problem, plan: Plan, forms: Sequence[InnerForm]) -> Sh
     outermost = plan.inner.form.order[0]
     wanted = FORMS_POINTS * block[outermost] // math.prod(block)
     shortest = {1: SHORTEST_RUN, 2: 2 * TRANSPOSED_LANES}.get(len(block), 1)
-    if any(form.skewed and form.sweeps > 1 for form in forms) and len(block) in LANES_OF_SWEEPS_ITERATIONS:
+    if any(form.lanes_are_sweeps for form in forms) and len(block) in LANES_OF_SWEEPS_ITERATIONS:
         shortest = LANES_OF_SWEEPS_ITERATIONS[len(block)]
     return Shape(block, outermost, min(block[outermost], max(shortest, wanted)))

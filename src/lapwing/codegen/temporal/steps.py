@@ -12,7 +12,7 @@ from lapwing.codegen.body.if_conversion import elements_that_exist, for_lanes
 from lapwing.codegen.body.statements import IN_ORDER
 from lapwing.codegen.body.text import Lines, plus, times
 from lapwing.codegen.body.widening import WIDE, of_one_size
-from lapwing.codegen.lanes.vector_bodies import is_uniform
+from lapwing.codegen.lanes.vector_bodies import is_uniform, loads_of
 from lapwing.codegen.rows.tile_loops import TileWriter
 from lapwing.codegen.temporal.streams import Stream, Streams
 from lapwing.loopnest.binding import typed as t
@@ -39,7 +39,7 @@ class StepWriter(TileWriter):
         exists = elements_that_exist(bound, bound.body)
         body, self._reason = for_lanes(bound, lambda _: False)
         self._straight = of_one_size(body, found.size)
-        self._all_exist = all(map(exists, _loads(body)))
+        self._all_exist = all(map(exists, loads_of(replace(bound, body=body))))
         self.count = form.sweeps
         self.width = min(vector_bytes() // found.size, self.count)
         nodes = (n for s in self._straight.statements for value in t.own_values(s) for n in t.walk(value))
@@ -448,9 +448,3 @@ class StepWriter(TileWriter):
             for steps in range(kept, 0, -1):
                 source = self._now(array) if steps == 1 else self._kept(array, steps - 1)
                 lines.add(*(f"{self._kept(array, steps)}_{v} = {source}_{v};" for v in self._vectors))
-
-
-def _loads(body: t.TypedBody) -> Iterator[t.Load]:
-    for statement in t.all_statements(body.statements):
-        for value in t.own_values(statement):
-            yield from (node for node in t.walk(value) if isinstance(node, t.Load))

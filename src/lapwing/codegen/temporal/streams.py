@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from lapwing.codegen.lanes.vector_bodies import loads_of
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.sweep_lanes import SweepLanes, Vector, offset_of
@@ -40,8 +41,7 @@ class Streams:
 
     def __init__(self, bound: BoundNest, lanes: SweepLanes) -> None:
         self._bound, self._lanes = bound, lanes
-        nodes = (n for s in t.all_statements(bound.body.statements) for v in t.own_values(s) for n in t.walk(v))
-        loads = [n for n in dict.fromkeys(nodes) if isinstance(n, t.Load)]
+        loads = loads_of(bound)
         self.written = [array.name for array in bound.arrays if array.name in bound.nest.written]
         self.given = [load for load in loads if load.array not in bound.nest.written]
         self.offsets = {load: self._offset(load) for load in loads if load.array in bound.nest.written}
