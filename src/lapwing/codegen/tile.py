@@ -47,7 +47,8 @@ def forms_of(bound: BoundNest, dependences: Sequence[Dependence]) -> tuple[Inner
         if not form.scanned or is_scanned(bound, form):
             found.append(form)
         found += wavefronts(bound, form)
-    return tuple(found)
+    # Others bring the reductions of all sweeps together.
+    return tuple(form for form in found if form.lanes_are_sweeps or not bound.nest.by_sweep)
 
 
 def wavefronts(bound: BoundNest, form: InnerForm) -> tuple[InnerForm, ...]:

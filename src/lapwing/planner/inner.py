@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lapwing.codegen.tile import forms_of
+from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.tiling.chains import chain_cycles, shortened
@@ -76,6 +77,11 @@ def choice_by_rule(
     much of each loop a rank does. joined: how many sweeps are done at once with a form; each by itself where this is not given.
     """
     forms = forms_of(bound, dependences)
+    if not forms:
+        nest = bound.nest
+        raise RefusedError(
+            f"{nest.where(nest.line)}: {nest.name}: its sweeps cannot be lanes, so none has reductions of its own."
+        )
     rivals = len(forms) - 1
     innermost = forms[-1].order[-1]  # that of another order, if there is one: arrays are contiguous along it
     loop = bound.nest.space_loops[innermost]

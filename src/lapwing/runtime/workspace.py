@@ -28,8 +28,8 @@ _UNITS = 2**-_LEAST_EXPONENT
 
 
 class Workspace:
-    """Holds what lw_tile points to. ``words`` are the accumulators, one row of 64-bit words; ``scalars`` are in the order of
-    the nest's parameters, the real part of a complex one before the imaginary one."""
+    """Holds what lw_tile points to. ``words`` are the accumulators, one row of 64-bit words, or one a sweep where each has its
+    own; ``scalars`` are in the order of the nest's parameters, the real part of a complex one before the imaginary one."""
 
     def __init__(
         self, bound: BoundNest, library: ctypes.CDLL, arrays: Mapping[str, LocalArray | StreamedArray]
@@ -37,14 +37,15 @@ class Workspace:
         self.bound = bound
         self.arrays = dict(arrays)
         self.library = library
-        self.words = np.zeros(max(1, accumulator_words(bound.body.accumulators)), np.int64)
+        self._row = max(1, accumulator_words(bound.body.accumulators))
+        self.words = np.zeros(self._row * rows_of_words(bound), np.int64)
         self._arrays = (native.Array * max(1, len(bound.arrays)))(
             *(native.array_at(arrays[a.name].origin, arrays[a.name].strides, a.shape) for a in bound.arrays)
         )
         scalars = [_native_scalar(word) for value in bound.parameters.values() for word in scalar_words(value)]
         self.scalars = (native.Scalar * max(1, len(scalars)))(*scalars)
         self.tile = native.Tile(self._arrays, self.scalars, self.words.ctypes.data_as(ctypes.POINTER(native.Scalar)))
-        self._start = _start_words(bound, len(self.words))
+        self._start = np.tile(_start_words(bound, self._row), rows_of_words(bound))
         offsets = accumulator_offsets(bound.body.accumulators)
         self._extrema = {a.name: offsets[a.name] for a in bound.body.accumulators if a.operator in ("max", "min")}
         self.reset()
@@ -60,7 +61,7 @@ class Workspace:
         """Extrema begin with other floats from the next reset on; exact sums, which these may be of, begin at zero anyway."""
         for name, value in starts:
             if name in self._extrema:
-                self._start.view(np.float64)[self._extrema[name]] = value
+                self._start.view(np.float64)[self._extrema[name] :: self._row] = value
 
     def move(self, position: int, origin: int) -> None:
         """Let an array of the same layout take the place of one: ``origin`` is where its element (0, …, 0) would be."""
@@ -70,6 +71,14 @@ class Workspace:
         """Raise RunError if the run met a place where the plain loop raises."""
         if self.tile.trap:
             raise RunError(self.bound.body.traps[self.tile.trap - 1].message)
+
+
+def rows_of_words(bound: BoundNest) -> int:
+    """How many times each reduction is there: once a sweep where these have their own."""
+    if not bound.nest.by_sweep:
+        return 1
+    _, beyond = bound.domain.box[0]
+    return max(1, beyond)
 
 
 def _start_words(bound: BoundNest, count: int) -> npt.NDArray[np.int64]:
@@ -92,6 +101,7 @@ class Reductions:
             for a in bound.body.accumulators
         ]
         self._starts = offsets
+        self._sweeps = rows_of_words(bound) if bound.nest.by_sweep else None
         self._begun = {a.name: a.initial for a in bound.body.accumulators}  # what each begins with
         self._dtypes = {a.name: a.dtype for a in bound.body.accumulators}
         self._are_extrema = all(map(_is_plain_extremum, bound.body.accumulators))
@@ -108,6 +118,17 @@ class Reductions:
     def merged(self, rows: Sequence[npt.NDArray[np.int64]]) -> dict[str, Any]:
         """The reductions of all ranks put together, by name, as Python or NumPy scalars of the type Python would give. What
         a region leaves without a value is ``...``."""
+        if self._sweeps is not None:
+            (own,) = rows
+            return self._of_sweeps(own)
+        return self._merged(rows)
+
+    def _of_sweeps(self, words: npt.NDArray[np.int64]) -> dict[str, Any]:
+        """The reductions of every sweep."""
+        each = [self._merged([row]) for row in words.reshape(self._sweeps, -1)]
+        return {name: tuple(one[name] for one in each) for name in each[0]}
+
+    def _merged(self, rows: Sequence[npt.NDArray[np.int64]]) -> dict[str, Any]:
         results: dict[str, Any] = {}
         if not self._places:
             return results

@@ -71,7 +71,7 @@ def sweep_lanes(bound: BoundNest) -> SweepLanes | None:
     if depth != 1 or nest.is_sequential or len(nest.space_loops) < 2:
         return None
     names = {loop.name for loop in nest.loops}
-    if any(loop.bound_names & names for loop in nest.loops) or bound.body.accumulators or bound.body.traps:
+    if any(loop.bound_names & names for loop in nest.loops) or bound.body.traps:
         return None
     if bound.skew is not None and any(m < depth for k in range(len(nest.loops)) for m, _ in bound.skew.factors(k)):
         return None
@@ -79,6 +79,8 @@ def sweep_lanes(bound: BoundNest) -> SweepLanes | None:
     if bound.dead or len(sizes) > 1 or not sizes & {4, 8} or any(a.dtype.startswith("complex") for a in bound.arrays):
         return None
     size = sizes.pop()
+    if not all(_is_of_lanes(accumulator, size) for accumulator in bound.body.accumulators):
+        return None
     if any(not 0 < ITEMSIZES.get(array.dtype, 0) <= size for array in bound.arrays):
         return None
     if size < 8 and any(isinstance(node, t.Index) for node in _nodes(bound)):
@@ -148,6 +150,13 @@ def offset_of(bound: BoundNest, load: t.Load) -> Vector | None:
             return None
         found.append(loop.step * subscript.affine.constant)
     return tuple(found)
+
+
+def _is_of_lanes(accumulator: t.Accumulator, size: int) -> bool:
+    """Whether each lane can have one of its own, in an element of a vector: of extrema those of all sweeps are then found in their
+    order. Sums of floats are exact, and need more than that."""
+    is_plain = accumulator.leader is None and accumulator.part is None and accumulator.of is None
+    return is_plain and accumulator.operator in ("max", "min") and ITEMSIZES.get(accumulator.dtype) == size
 
 
 def _is_affine(load: t.Load) -> bool:

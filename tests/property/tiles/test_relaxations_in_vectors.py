@@ -35,6 +35,7 @@ from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 LOOPS = "ijk"
 VALUES = (0.0, -0.0, 1.0, -1.5, 0.1, np.nan, np.inf, -np.inf, 5e-324, 1e30)
 HALO = 3
+EXTREMA = ("found = max(found, abs({}))", "found = min({}, found)", "if {0} > found:\n    found = {0}")
 # What a choice gives can be of several types.
 LEFT_OUT = r"values of types .* meet|the type of a value depends on the values"
 
@@ -99,16 +100,19 @@ def relaxations(draw: st.DrawFn, axes: int, divides: bool) -> str:
         stored = f"v{own} = {draw(terms(axes, divides))}"
         body.insert(draw(st.integers(0, 2)), stored)
     if draw(st.integers(0, 2)) == 0:
-        body += [
-            f"if {draw(elements(axes))} > {draw(elements(axes))}:",
-            f"    u{own} = {draw(terms(axes, divides, 1))}",
-        ]
+        test = f"{draw(elements(axes))} > {draw(elements(axes))}"
+        body += [f"if {test}:\n    u{own} = {draw(terms(axes, divides, 1))}"]
     if draw(st.integers(0, 3)) == 0:
         body += [f"v{own} = u{own} + v{own}"]
+    extremum = draw(st.sampled_from(("", "", *EXTREMA)))
+    if extremum:
+        body.insert(draw(st.integers(1, len(body))), extremum.format(draw(terms(axes, divides, 1))))
+    body = [line for statement in body for line in statement.split("\n")]
     lines = [
         "import lapwing as lw",
         "@lw.nest",
-        f"def nest(u, v, f, g, a, b, c, w, p, few, single, sweeps, {', '.join(f'n{x}' for x in LOOPS[:axes])}):",
+        f"def nest(u, v, f, g, a, b, c, w, p, few, single, start, sweeps, {', '.join(f'n{x}' for x in LOOPS[:axes])}):",
+        "    found = start",
     ]
     lines.append("    for t in range(sweeps):")
     indent = "        "
@@ -122,7 +126,7 @@ def relaxations(draw: st.DrawFn, axes: int, divides: bool) -> str:
         indent += "    "
         if down and k == axes - 1:
             body = [line.replace(west, west.replace(f"{x} - 1", f"{x} + 1")) for line in body]
-    return "\n".join([*lines, *(f"{indent}{line}" for line in body)]) + "\n"
+    return "\n".join([*lines, *(f"{indent}{line}" for line in body), "    return found" if extremum else ""]) + "\n"
 
 
 def arguments(seed: int, shape: tuple[int, ...], sweeps: int, dtype: str) -> dict[str, Any]:
@@ -140,7 +144,8 @@ def arguments(seed: int, shape: tuple[int, ...], sweeps: int, dtype: str) -> dic
         "u": wider[..., : shape[-1]], "v": made(*shape), "f": made(*shape), "g": made(*reversed(shape)), "a": made(shape[-1]),
         "b": made(shape[0]), "c": np.dtype(dtype).type(2), "w": made(sweeps), "p": made(sweeps, shape[-1]),
         "few": random.integers(0, 3, shape).astype((np.uint8, np.int8, bool, np.int16)[seed % 4]),
-        "single": random.standard_normal(shape).astype(np.float32), "sweeps": sweeps, **named,
+        "single": random.standard_normal(shape).astype(np.float32), "sweeps": sweeps,
+        "start": np.dtype(dtype).type((0, -1, 2)[seed % 3]), **named,
     }  # fmt: skip
 
 
@@ -176,9 +181,11 @@ def check(data: st.DataObject) -> None:
         if chosen is None:
             return
         with np.errstate(all="ignore"):
-            nest.python(**expected)
-        run(nest, found, plan=chosen[0])
+            returned = nest.python(**expected)
+        outcome = run(nest, found, plan=chosen[0])
     check_arrays(found, expected)
+    if outcome.results:
+        check_arrays({"found": np.array(nest.loops.returned(outcome.results))}, {"found": np.array(returned)})
 
 
 @pytest.mark.usefixtures("little_optimised")
@@ -253,9 +260,10 @@ def test_relaxations(name: str, dtype: type) -> None:
     for sweeps in (5, 8, 19, 33):
         expected, given = u.copy(), {"u": u.copy(), "f": f, "a": a, "b": b, "sweeps": sweeps}
         nest.python(**{**given, "u": expected})
-        chosen = form_of(nest, given)
-        assert chosen is not None, "no such form"
-        run(nest, given, plan=chosen[0])
+        with vectors_of(32):
+            chosen = form_of(nest, given)
+            assert chosen is not None, "no such form"
+            run(nest, given, plan=chosen[0])
         assert given["u"].tobytes() == expected.tobytes(), sweeps
 
 
@@ -296,9 +304,10 @@ def run_between_guards() -> None:
             arrays = {name: guarded(values, is_last) for name, values in of_sweeps.items()}
             expected = given["u"].copy()
             of_its_own_shape.python(**{**of_sweeps, "u": expected, "sweeps": sweeps})
-            chosen = form_of(of_its_own_shape, {**arrays, "sweeps": sweeps})
-            assert chosen is not None
-            run(of_its_own_shape, {**arrays, "sweeps": sweeps}, plan=chosen[0])
+            with vectors_of(32):
+                chosen = form_of(of_its_own_shape, {**arrays, "sweeps": sweeps})
+                assert chosen is not None
+                run(of_its_own_shape, {**arrays, "sweeps": sweeps}, plan=chosen[0])
             assert arrays["u"].tobytes() == expected.tobytes()
 
 

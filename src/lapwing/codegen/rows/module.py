@@ -8,7 +8,7 @@ from functools import cached_property, reduce
 from lapwing.affine.affine import Affine
 from lapwing.codegen.body.expression import C_TYPES, SUFFIXES, loop_variable, stripped
 from lapwing.codegen.body.statements import StatementWriter
-from lapwing.codegen.body.text import indented, mentions, wrapped
+from lapwing.codegen.body.text import indented, mentions, plus, times, wrapped
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
@@ -78,6 +78,13 @@ class ModuleWriter(StatementWriter):
     def accumulator_offsets(self) -> dict[str, int]:
         return accumulator_offsets(self.bound.body.accumulators)
 
+    def word(self, accumulator: t.Accumulator, row: str = "") -> str:
+        """Where a reduction is handed over. row: of which sweep, where each has its own."""
+        offset = str(self.accumulator_offsets()[accumulator.name])
+        if row:
+            offset = plus(times(accumulator_words(self.bound.body.accumulators), row), int(offset))
+        return f"tile->accumulators[{offset}].{'f' if accumulator.dtype.startswith('float') else 'i'}"
+
     # -- text --------------------------------------------------------------------------------------------------------
 
     def heading(self, what: str) -> Iterator[str]:
@@ -106,13 +113,12 @@ class ModuleWriter(StatementWriter):
         yield from self.scalar_declarations(body)
         offsets = self.accumulator_offsets()
         for accumulator in self.bound.body.accumulators:
-            name, offset = self.accumulator(accumulator.name), offsets[accumulator.name]
+            name, c_type = self.accumulator(accumulator.name), C_TYPES[accumulator.dtype]
             if accumulator.exact_sum:
-                yield f"int64_t *const {name} = &tile->accumulators[{offset}].i;"
+                yield f"int64_t *const {name} = &tile->accumulators[{offsets[accumulator.name]}].i;"
                 yield from self.terms(accumulator)
             else:
-                c_type, field = C_TYPES[accumulator.dtype], _field(accumulator)
-                yield f"{c_type} {name} = ({c_type})tile->accumulators[{offset}].{field};"
+                yield f"{c_type} {name} = ({c_type}){self.word(accumulator)};"
         if self.bound.body.traps:
             yield "int64_t trap = tile->trap;"
 
@@ -184,23 +190,19 @@ class ModuleWriter(StatementWriter):
         return terms, self.names.get(("count", accumulator.name), f"{name}_count")
 
     def write_back(self) -> Iterator[str]:
-        offsets = self.accumulator_offsets()
         for accumulator in self.bound.body.accumulators:
             if accumulator.exact_sum:
                 yield f"lw_exact_add_all({', '.join((self.accumulator(accumulator.name), *self.terms_names(accumulator)))});"
             else:
-                offset, name = offsets[accumulator.name], self.accumulator(accumulator.name)
-                yield f"tile->accumulators[{offset}].{_field(accumulator)} = {name};"
+                yield f"{self.word(accumulator)} = {self.accumulator(accumulator.name)};"
         if self.bound.body.traps:
             yield "tile->trap = trap;"
 
     def read_again(self) -> Iterator[str]:
         """What was written back, after others may have changed it."""
-        offsets = self.accumulator_offsets()
         for accumulator in self.bound.body.accumulators:
-            c_type, field = C_TYPES[accumulator.dtype], _field(accumulator)
-            name = self.accumulator(accumulator.name)
-            yield f"{name} = ({c_type})tile->accumulators[{offsets[accumulator.name]}].{field};"
+            c_type, name = C_TYPES[accumulator.dtype], self.accumulator(accumulator.name)
+            yield f"{name} = ({c_type}){self.word(accumulator)};"
         if self.bound.body.traps:
             yield "trap = tile->trap;"
 
@@ -343,10 +345,6 @@ def _extremum(function: str, bounds: Sequence[Affine]) -> str:
 
 def name_in(declaration: str) -> str:
     return declaration.split()[-1].lstrip("*")
-
-
-def _field(accumulator: t.Accumulator) -> str:
-    return "f" if accumulator.dtype.startswith("float") else "i"
 
 
 def _source_lines(body: Sequence[ir.Statement]) -> Iterator[str]:

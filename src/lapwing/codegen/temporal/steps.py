@@ -60,7 +60,7 @@ class StepWriter(TileWriter):
             and self._all_exist
             and not (self._parts or self._wraps or self._stride is not None)
             and self._straight.is_straight
-            and all(isinstance(s, t.TypedStore | t.TypedLocal) for s in self._straight.statements)
+            and all(map(_is_for_lanes, self._straight.statements))
             and all(is_uniform(value, self.sweeps.size, frozenset(), frozenset()) for value in values)
         )
 
@@ -139,6 +139,15 @@ class StepWriter(TileWriter):
         """The C name of the indices of all lanes."""
         return self.names.get(("index of lanes", loop), f"{self.index(loop)}_here")
 
+    @property
+    def _extrema(self) -> dict[str, str]:
+        """Reductions of which each lane has its own: their C names, with the types of vectors."""
+        return {self.accumulator(a.name): self._type(a.dtype) for a in self.bound.body.accumulators}
+
+    def _of_each(self, extremum: str) -> str:
+        """The C name of what each lane has found."""
+        return self._of(extremum, "of_lanes")
+
     def _given(self, load: t.Load) -> str:
         return self.names.get(("given", load), f"{load.array}_here")
 
@@ -170,6 +179,17 @@ class StepWriter(TileWriter):
         name = super().point_name()
         return self.names.get("point of a vector", f"{name}_in_vector") if self._in_vectors else name
 
+    def accumulator_parameters(self, accumulator: t.Accumulator) -> list[tuple[str, str]]:
+        found = super().accumulator_parameters(accumulator)
+        if not self._in_vectors:
+            return found
+        return [(declared.replace("*", "*restrict "), argument) for declared, argument in found]
+
+    def accumulate(self, accumulator: t.Accumulator, target: str, value: str) -> str:
+        if self._in_vectors:
+            target = f"{self.accumulator(accumulator.name)}[{self._own('lane')}]"
+        return super().accumulate(accumulator, target, value)
+
     def buffer_parameters(self) -> list[tuple[str, str]]:
         if not self._in_vectors:
             return super().buffer_parameters()
@@ -196,7 +216,8 @@ class StepWriter(TileWriter):
         yield ""
         given = map(self._widened, self.streams.given)
         written = (self._dtypes[array] for array in self.streams.written)
-        for dtype in sorted({*given, *written, self._lane_dtype}):
+        found = (accumulator.dtype for accumulator in self.bound.body.accumulators)
+        for dtype in sorted({*given, *written, *found, self._lane_dtype}):
             c_type, name = C_TYPES[dtype], self._type(dtype)
             yield f"typedef {c_type} {name} __attribute__((vector_size({size})));"
             aligned = f"aligned({self.sweeps.size}), may_alias"
@@ -243,13 +264,20 @@ class StepWriter(TileWriter):
             start = f" = {self._before(array)}_{{}}" if array in streams.changing or is_masked else ""
             names = (f"{self._now(array)}_{v}{start.format(v)}" for v in self._vectors)
             lines.add(f"{self._type(self._dtypes[array])} {', '.join(names)};")
+        for extremum, of_type in self._extrema.items() if is_masked else ():
+            kept = (f"{self._of(extremum, 'here')}_{v} = {self._of_each(extremum)}_{v}" for v in self._vectors)
+            lines.add(f"{of_type} {', '.join(kept)};")
         lane = own("lane")
         with self._one_vector():
             for v in self._vectors:
                 lines.add("#pragma omp simd")
                 lines.open(f"for (int64_t {lane} = 0; {lane} < {self.width}; ++{lane}) {{")
-                lines.add(self.point_call(places=self._pointers(v)))
+                lines.add(self.point_call(places=self._pointers(v, is_masked)))
                 lines.close()
+        for extremum, of_type in self._extrema.items() if is_masked else ():
+            for v in self._vectors:
+                name, here = f"{self._of_each(extremum)}_{v}", f"{self._of(extremum, 'here')}_{v}"
+                lines.add(f"{name} = {self._chosen(of_type, v, here, name)};")
         for array in streams.written:
             self._put(lines, array, where)
             out, last = (
@@ -276,16 +304,19 @@ class StepWriter(TileWriter):
     def _put(self, lines: Lines, array: str, where: str) -> None:
         """What was written goes into the ring; lanes outside of the domain hand on what was there."""
         dtype, now, k = self._dtypes[array], self._now(array), self._own("position")
-        vector, places = self._type(dtype), self._type(self._lane_dtype)
         for v in self._vectors:
             if where != FULL:
-                mask = f"{self._own('mask')}_{v}"
-                one, other = f"({places}){now}_{v}", f"({places}){self._before(array)}_{v}"
-                lines.add(f"{now}_{v} = ({vector})(({mask} & {one}) | (~{mask} & {other}));")
+                before = f"{self._before(array)}_{v}"
+                lines.add(f"{now}_{v} = {self._chosen(self._type(dtype), v, f'{now}_{v}', before)};")
             place = f"{self._of(array, 'at')} + {plus(f'{k} * {self.count}', v * self.width)}"
             lines.add(f"*({self._anywhere(dtype)} *)({place}) = {now}_{v};")
         if where == ENDS:
             self._mirror(lines, array)
+
+    def _chosen(self, of_type: str, v: int, inside: str, outside: str) -> str:
+        """One vector for lanes inside of the domain, and another for those outside."""
+        mask, places = f"{self._own('mask')}_{v}", self._type(self._lane_dtype)
+        return f"({of_type})(({mask} & ({places}){inside}) | (~{mask} & ({places}){outside}))"
 
     def _along_row(self, array: str) -> str:
         return self._along(array, len(self.sweeps.skew) - 1)
@@ -398,9 +429,13 @@ class StepWriter(TileWriter):
         ]
         return " + ".join(terms) or "0"
 
-    def _pointers(self, v: int) -> dict[str, str]:
+    def _pointers(self, v: int, is_masked: bool) -> dict[str, str]:
         """The pointers to the lanes of a vector, by the names of the loop body's parameters."""
         found = {}
+        for accumulator in self.bound.body.accumulators:
+            extremum = self.accumulator(accumulator.name)
+            kept = self._of(extremum, "here") if is_masked else self._of_each(extremum)
+            found[f"&{extremum}"] = f"({C_TYPES[accumulator.dtype]} *)&{kept}_{v}"
         for load, offset in self.streams.offsets.items():
             if any(offset):
                 found[self._read(load, offset)] = (
@@ -448,3 +483,10 @@ class StepWriter(TileWriter):
             for steps in range(kept, 0, -1):
                 source = self._now(array) if steps == 1 else self._kept(array, steps - 1)
                 lines.add(*(f"{self._kept(array, steps)}_{v} = {source}_{v};" for v in self._vectors))
+
+
+def _is_for_lanes(statement: t.TypedStatement) -> bool:
+    """Whether it is one that lanes do each by itself."""
+    if isinstance(statement, t.TypedAccumulate):
+        return not (statement.position or statement.payload)
+    return isinstance(statement, t.TypedStore | t.TypedLocal)

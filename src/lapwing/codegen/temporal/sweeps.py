@@ -49,10 +49,40 @@ class SweepTileWriter(StepWriter):
         index = self.index(self.nest.loop_names[0])
         if mentions(call, index):
             lines.add(f"const int64_t {index} = {'' if self.nest.loops[0].step == 1 else '-'}{sweep};")
+        accumulators = self.bound.body.accumulators if self.nest.by_sweep else ()
+        words = {self.accumulator(a.name): self.word(a, sweep) for a in accumulators}
+        lines.add(*(f"{name} = {word};" for name, word in words.items()))
         for k in range(1, len(self.nest.loops)):
             self.open_loop(lines, k)
         lines.add(call)
+        for _ in range(1, len(self.nest.loops)):
+            lines.close()
+        lines.add(*(f"{word} = {name};" for name, word in words.items()))
         lines.close_all()
+
+    def word(self, accumulator: t.Accumulator, row: str = "") -> str:
+        # Those of the first sweep are as they were until it is done.
+        return super().word(accumulator, row or ("box->lo[0]" if self.nest.by_sweep else ""))
+
+    def write_back(self) -> Iterator[str]:
+        if not self.nest.by_sweep:
+            yield from super().write_back()
+
+    def _found_by_lanes(self, lines: Lines) -> None:
+        """What lanes have found, each sweep's by itself, or that of all in their order."""
+        lane, sweep = self._own("lane"), self._own("sweep")
+        each = f"for (int64_t {lane} = 0; {lane} <= {self._own('last')}; ++{lane})"
+        for accumulator in self.bound.body.accumulators:
+            name, dtype = self.accumulator(accumulator.name), accumulator.dtype
+            found = self._of(name, "found")
+            lines.add(f"{C_TYPES[dtype]} {found}[{self.count}];")
+            for v in self._vectors:
+                place = plus(found, v * self.width)
+                lines.add(f"*({self._anywhere(dtype)} *)({place}) = {self._of_each(name)}_{v};")
+            if self.nest.by_sweep:
+                lines.add(f"{each} {self.word(accumulator, f'({sweep} + {lane})')} = {found}[{lane}];")
+            else:
+                lines.add(f"{each} {self.accumulate(accumulator, name, f'{found}[{lane}]')}")
 
     def _covers(self) -> Iterator[str]:
         """Tests of whether the box is all of the domain but along the outermost loop, where it is in other coordinates."""
@@ -110,6 +140,7 @@ class SweepTileWriter(StepWriter):
         self._declare_indices(lines)
         self._declare_vectors(lines)
         self._rows_of_sweeps(lines)
+        self._found_by_lanes(lines)
         for array in self.streams.written:
             lines.add(f"free({self._of(array, 'room')});")
 
@@ -204,6 +235,10 @@ class SweepTileWriter(StepWriter):
             names = ", ".join(f"{name}_{v} = {{0}}" for v in self._vectors)
             lines.add(f"{self._type(self._dtypes[array])} {names};")
 
+        for extremum, of_type in self._extrema.items():
+            start = ", ".join([extremum] * self.width)
+            names = (f"{self._of_each(extremum)}_{v} = {{{start}}}" for v in self._vectors)
+            lines.add(f"{of_type} {', '.join(names)};")
         for array, kept in self.streams.results.items():
             for steps in range(1, kept + 1):
                 declare(array, self._kept(array, steps))

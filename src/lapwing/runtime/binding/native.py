@@ -34,7 +34,7 @@ TILE_FLAGS = (
     "-std=c11", "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv", "-fopenmp-simd",
     "-fno-tree-loop-distribution", "-Wno-psabi", "-lm",
 )  # fmt: skip
-# Of tiles with buffers of transposed elements, or roots and the like in outer loops' lanes: of the whole width of vectors.
+# Of tiles with vectors of their own, or roots and the like in outer loops' lanes: of the whole width of vectors.
 WIDE_FLAGS = ("-mprefer-vector-width=512",) if platform.machine() == "x86_64" else ()
 # Of loops that all wait for themselves. Terms of a sum are computed in vectors and added one by one: what takes those of 64 bytes
 # apart needs the ports that add, which are fewer while there are any.
@@ -283,7 +283,7 @@ def _built_exactly(
     headers, compiler = headers_of(source), find_c_compiler()
     # Operations that C has no vectors for.
     in_loops = '"outer_loops.h"' in source and "#pragma omp simd" in source
-    has_vectors = '"transposed.h"' in source or '"scans.h"' in source
+    has_vectors = any(mark in source for mark in ('"transposed.h"', '"scans.h"', "vector_size("))
     is_chain = not has_vectors and '"outer_loops.h"' not in source and "#pragma GCC ivdep" not in source
     wide = WIDE_FLAGS if has_vectors or in_loops else CHAIN_FLAGS if is_chain else ()
     # Chains of choices take half as long again with it: gcc branches there.
