@@ -46,6 +46,7 @@ lapwing.schedule
 lapwing.store.files
 lapwing.units
 lapwing.loopnest.frontend
+lapwing.loopnest.program.variables
 lapwing.loopnest.program.whole_arrays
 lapwing.loopnest.program
 lapwing.machine

@@ -153,8 +153,7 @@ def offset_of(bound: BoundNest, load: t.Load) -> Vector | None:
 
 
 def _is_of_lanes(accumulator: t.Accumulator, size: int) -> bool:
-    """Whether each lane can have one of its own, in an element of a vector: of extrema those of all sweeps are then found in their
-    order. Sums of floats are exact, and need more than that."""
+    """Whether each lane can have one of its own, in an element of a vector. Sums of floats are exact, and need more than that."""
     is_plain = accumulator.leader is None and accumulator.part is None and accumulator.of is None
     return is_plain and accumulator.operator in ("max", "min") and ITEMSIZES.get(accumulator.dtype) == size
 

@@ -7,8 +7,8 @@ import textwrap
 
 import pytest
 
-from lapwing.loopnest.program.assignment import Assignments
-from lapwing.loopnest.program.liveness import first_reads
+from lapwing.loopnest.program.variables.assignment import Assignments
+from lapwing.loopnest.program.variables.liveness import first_reads
 
 BEFORE_LAST_LOOP = {  # statements: what surely has a value beside u, and what may have one as well
     "nothing": ("for i in r: x = i", "", ""),

@@ -7,8 +7,8 @@ import textwrap
 
 import pytest
 
-from lapwing.loopnest.program.liveness import Liveness, exposed_reads
-from lapwing.loopnest.program.names import captured_names, free_names, local_names
+from lapwing.loopnest.program.variables.liveness import Liveness, exposed_reads
+from lapwing.loopnest.program.variables.names import captured_names, free_names, local_names
 
 
 def function(body: str, signature: str = "u") -> ast.FunctionDef:

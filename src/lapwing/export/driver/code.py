@@ -15,10 +15,10 @@ from typing import Any
 
 from lapwing.errors import RefusedError
 from lapwing.loopnest.frontend.statements import does_nothing
-from lapwing.loopnest.program.names import bound_names
 from lapwing.loopnest.program.program import Program
 from lapwing.loopnest.program.regions import Region
 from lapwing.loopnest.program.sweeps import Sweeps
+from lapwing.loopnest.program.variables.names import bound_names
 
 
 @dataclass(eq=False)

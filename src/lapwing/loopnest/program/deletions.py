@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from lapwing.loopnest.frontend.statements import does_nothing
-from lapwing.loopnest.program.names import bound_names, captured_names, own_nodes, parameter_names
+from lapwing.loopnest.program.variables.names import bound_names, captured_names, own_nodes, parameter_names
 
 _SHAPES = frozenset({"shape", "ndim", "dtype", "size"})
 

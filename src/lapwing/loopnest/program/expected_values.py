@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from lapwing.loopnest.array_shape import ArrayShape
-from lapwing.loopnest.program.names import bound_names
 from lapwing.loopnest.program.regions import Region
 from lapwing.loopnest.program.sweeps import Sweeps
+from lapwing.loopnest.program.variables.names import bound_names
 from lapwing.loopnest.setup import UnsupportedSetup, evaluate
 
 _LIKE = frozenset({"zeros_like", "ones_like", "empty_like", "full_like", "copy", "array", "ascontiguousarray"})

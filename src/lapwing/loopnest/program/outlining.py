@@ -21,11 +21,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lapwing.loopnest.normalisation.names import fresh_name
-from lapwing.loopnest.program.assignment import Assigned
 from lapwing.loopnest.program.invariants import Lifted, lifted
-from lapwing.loopnest.program.liveness import exposed_reads, first_reads, live_before
-from lapwing.loopnest.program.names import bound_names
 from lapwing.loopnest.program.surroundings import Around, Code, Control
+from lapwing.loopnest.program.variables.assignment import Assigned
+from lapwing.loopnest.program.variables.liveness import exposed_reads, first_reads, live_before
+from lapwing.loopnest.program.variables.names import bound_names
 from lapwing.loopnest.refusals import Refusals
 from lapwing.loopnest.source import FunctionSource
 from lapwing.syntax_places import placed

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from lapwing.errors import RefusedError
-from lapwing.loopnest.program.names import local_names, own_nodes
+from lapwing.loopnest.program.variables.names import local_names, own_nodes
 from lapwing.loopnest.source import FunctionSource
 
 

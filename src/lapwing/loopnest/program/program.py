@@ -15,13 +15,13 @@ from lapwing.loopnest.frontend.function import too_deep
 from lapwing.loopnest.normalisation.names import BLOCKS
 from lapwing.loopnest.program.deletions import dead_after, deleted_arguments, last_deletions
 from lapwing.loopnest.program.looks import NAMES, looking
-from lapwing.loopnest.program.names import own_nodes
 from lapwing.loopnest.program.outlining import Outlined, is_set_of, value_of
 from lapwing.loopnest.program.procedures import procedures, with_procedures
 from lapwing.loopnest.program.regions import Interpreted, Region, choose_regions
 from lapwing.loopnest.program.short_loops import TRIPS, region_name, trips
 from lapwing.loopnest.program.surroundings import Around, Code
 from lapwing.loopnest.program.sweeps import Sweeps
+from lapwing.loopnest.program.variables.names import own_nodes
 from lapwing.loopnest.program.wholes import Whole
 from lapwing.loopnest.source import FunctionSource
 from lapwing.syntax_places import placed

@@ -24,11 +24,11 @@ from lapwing.loopnest.analysis import NestAnalysis
 from lapwing.loopnest.frontend.expressions import subscripts
 from lapwing.loopnest.frontend.parser import parse
 from lapwing.loopnest.normalisation.names import all_names, blocks_in, count_names
-from lapwing.loopnest.program.names import bound_names
 from lapwing.loopnest.program.outlining import Outlined, outline
 from lapwing.loopnest.program.short_loops import is_short, short_test
 from lapwing.loopnest.program.surroundings import Around, Control
 from lapwing.loopnest.program.sweeps import Sweeps, runs_of, sweeps_of
+from lapwing.loopnest.program.variables.names import bound_names
 from lapwing.loopnest.program.wholes import Whole, whole_of
 
 

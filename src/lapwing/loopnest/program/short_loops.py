@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from lapwing.loopnest.program.names import bound_names
+from lapwing.loopnest.program.variables.names import bound_names
 
 TRIPS = "trips of a loop over"  # not a name that Python allows, so nobody else's
 BUDGET = 20_000  # nanoseconds: what a call takes

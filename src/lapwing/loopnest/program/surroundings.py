@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from lapwing.loopnest.program.assignment import Assigned, Assignments
-from lapwing.loopnest.program.liveness import Liveness, Names
-from lapwing.loopnest.program.names import bound_names, captured_names, local_names, parameter_names
+from lapwing.loopnest.program.variables.assignment import Assigned, Assignments
+from lapwing.loopnest.program.variables.liveness import Liveness, Names
+from lapwing.loopnest.program.variables.names import bound_names, captured_names, local_names, parameter_names
 from lapwing.loopnest.source import FunctionSource
 from lapwing.syntax_places import with_ends
 

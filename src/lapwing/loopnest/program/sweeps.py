@@ -35,10 +35,10 @@ from lapwing.loopnest.frontend.parser import parse
 from lapwing.loopnest.frontend.statements import does_nothing
 from lapwing.loopnest.inlining.inliner import meaning
 from lapwing.loopnest.normalisation.names import all_names, fresh_name, is_range
-from lapwing.loopnest.program.liveness import exposed_reads
-from lapwing.loopnest.program.names import bound_names
 from lapwing.loopnest.program.outlining import Rewritten, outline
 from lapwing.loopnest.program.surroundings import Around, Code, Control
+from lapwing.loopnest.program.variables.liveness import exposed_reads
+from lapwing.loopnest.program.variables.names import bound_names
 from lapwing.loopnest.program.whole_arrays.element_loops import with_element_loops
 from lapwing.loopnest.program.whole_arrays.exchanges import NotRewrittenError, exchanged_at_the_end
 from lapwing.loopnest.program.whole_arrays.phase_loops import PhaseLoop, phase_loops

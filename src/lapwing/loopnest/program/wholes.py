@@ -16,11 +16,11 @@ from lapwing.errors import RefusedError
 from lapwing.loopnest.frontend.parser import parse
 from lapwing.loopnest.inlining.inliner import meaning
 from lapwing.loopnest.normalisation.names import all_names
-from lapwing.loopnest.program.liveness import exposed_reads
-from lapwing.loopnest.program.names import bound_names
 from lapwing.loopnest.program.outlining import Outlined, Rewritten, outline
 from lapwing.loopnest.program.short_loops import small_test
 from lapwing.loopnest.program.surroundings import Around, Control
+from lapwing.loopnest.program.variables.liveness import exposed_reads
+from lapwing.loopnest.program.variables.names import bound_names
 from lapwing.loopnest.program.whole_arrays.element_loops import with_element_loops
 from lapwing.loopnest.program.whole_arrays.exchanges import Exchanged, NotRewrittenError, with_orders
 

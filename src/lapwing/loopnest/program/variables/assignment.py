@@ -10,8 +10,14 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from lapwing.loopnest.program.liveness import NONE, Names
-from lapwing.loopnest.program.names import Use, bound_names, expression_events, parameter_names, statement_events
+from lapwing.loopnest.program.variables.liveness import NONE, Names
+from lapwing.loopnest.program.variables.names import (
+    Use,
+    bound_names,
+    expression_events,
+    parameter_names,
+    statement_events,
+)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from lapwing.loopnest.program.names import Event, Use, bound_names, expression_events, statement_events
+from lapwing.loopnest.program.variables.names import Event, Use, bound_names, expression_events, statement_events
 
 Names = frozenset[str]
 NONE: Names = frozenset()

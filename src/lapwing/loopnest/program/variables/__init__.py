@@ -1,0 +1,1 @@
+"""The variables of a function: where they are assigned, and read."""
