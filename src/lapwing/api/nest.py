@@ -138,6 +138,7 @@ class Nest(PlannedNest):
             alone = RefusedError(f"{self.where}: {self.name} does more before its loops than a nest can")
         except RefusedError as error:
             alone = error
+        from lapwing.api.lookahead import LookaheadCall
         from lapwing.api.program import ProgramOfNests
         from lapwing.api.sweeps import SweepsCall
         from lapwing.loopnest.outside import Meanings
@@ -161,6 +162,7 @@ class Nest(PlannedNest):
             sweeps,
             tuple(Nest(w.outlined.source.function, w.outlined.source) for w in program.wholes),
             fusions,
+            tuple(map(LookaheadCall, program.lookaheads)),
         )
         self._take(None)
         self._program = found, Meanings(self.source)

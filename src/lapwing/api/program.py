@@ -12,6 +12,7 @@ import numpy as np
 
 from lapwing.api.calls.planned import PlannedNest
 from lapwing.api.calls.run import ranks_of
+from lapwing.api.lookahead import LookaheadCall
 from lapwing.api.program_forecast import ProgramForecast, forecast
 from lapwing.api.program_on_disk import ProgramOnDisk
 from lapwing.api.program_on_ranks import MakeCall, run_on_ranks
@@ -82,6 +83,7 @@ class ProgramOfNests:
     sweeps: tuple[SweepsCall, ...] = ()
     wholes: tuple[Any, ...] = ()
     fusions: tuple[SweepsCall, ...] = ()
+    lookaheads: tuple[LookaheadCall, ...] = ()
     _told: bool = False
     # Of the last call in this process: choices, how many arguments it takes by position, and the driver.
     _alone: tuple[tuple[Any, ...], int, Callable[..., Any]] | None = None
@@ -141,7 +143,7 @@ class ProgramOfNests:
         calls = regions if watched is None else [_by_name(region, make) for region in regions]
         follow = partial(followed, label=nest.name)
         wholes = None if watched is not None else [self._whole(k, nest) for k in range(len(self.wholes))]
-        driver = self.program.driver(calls, procedures, sweeps, follow, wholes)
+        driver = self.program.driver(calls, procedures, sweeps, follow, wholes, self._lookaheads(regions, nest))
         # Of arrays that are deleted, and of functions that may be no nests any more, something is asked in every call.
         if watched is None and not (self.program.deleted or procedures) and takes_all_by_position(nest.python):
             self._alone = nest.chosen, len(given), driver
@@ -149,6 +151,10 @@ class ProgramOfNests:
             returned = call_by_name(driver, given, nest.python)
         wrapped = {id(given[n]): v for n, v in arguments.items() if isinstance(v, DistributedArray)}
         return _as_passed(returned, wrapped) if wrapped else returned
+
+    def _lookaheads(self, regions: Sequence[Any], nest: PlannedNest) -> list[Callable[..., Any]]:
+        by_statement = {id(region.statement): call for region, call in zip(self.program.regions, regions, strict=True)}
+        return [ahead.alone(by_statement[id(ahead.lookahead.region)], nest) for ahead in self.lookaheads]
 
     def _whole(self, number: int, nest: PlannedNest) -> Callable[..., Any]:
         """What is called in the place of a loop with its regions: gives the values of its outputs, or None where it has done
@@ -179,7 +185,9 @@ class ProgramOfNests:
         """How it would run; see Nest.plan. plan_region: plans a region for arguments of which arrays are shapes."""
         regions = [region.like(nest) for region in self.nests]
         by_rule: PlanRegion = lambda region, values: region.plan(**values, ranks=ranks)  # noqa: E731
-        return plan_program(nest, self.program, regions, self.sweeps, arguments, ranks, plan_region or by_rule)
+        return plan_program(
+            nest, self.program, regions, self.sweeps, arguments, ranks, plan_region or by_rule, self.lookaheads
+        )
 
     def forecast(
         self, nest: PlannedNest, arguments: Mapping[str, Any], ranks: int, machine: str | None, iterations: int

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lapwing.api.calls.planned import PlannedNest
+from lapwing.api.lookahead import LookaheadCall
 from lapwing.api.sweeps import SweepsCall
 from lapwing.display import show_picture
 from lapwing.errors import RefusedError
@@ -30,13 +31,15 @@ PlanRegion = Callable[[Any, Mapping[str, Any]], Plan]
 @dataclass(frozen=True)
 class RegionPlan:
     """plan: None where an argument is not known before the program runs; unknown is that expression then. why_in_order: what
-    keeps the loops of a sequential region from being cut into tiles."""
+    keeps the loops of a sequential region from being cut into tiles. ahead: how many sweeps may be done at once before the tests
+    of the loop around it; 0 where none are."""
 
     loops: ir.LoopNest
     dependences: tuple[Dependence, ...]
     plan: Plan | None
     unknown: str | None
     why_in_order: tuple[str, ...]
+    ahead: int = 0
 
     def __str__(self) -> str:
         if self.loops.is_sequential:
@@ -49,6 +52,8 @@ class RegionPlan:
             vectors = " ".join(str(list(v)) for v in distance_vectors(self.dependences)) or "none"
             lines += [f"{self.loops.name}: planned when it runs, since {self.unknown} is not known before"]
             lines += [f"  dependences  {vectors}"]
+        if self.ahead:
+            lines += [f"  ahead        up to {self.ahead} sweeps at once, before the tests of the loop around it"]
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
@@ -58,6 +63,7 @@ class RegionPlan:
             "loops": [] if self.loops.is_sequential else list(self.loops.loop_names),
             "dependences": [list(v) for v in distance_vectors(self.dependences)],
             "plan": None if self.plan is None else self.plan.to_json(),
+            "ahead": self.ahead,
         }
 
 
@@ -140,9 +146,10 @@ def plan_program(
     arguments: Mapping[str, Any],
     ranks: int,
     plan_region: PlanRegion,
+    lookaheads: Sequence[LookaheadCall] = (),
 ) -> ProgramPlan:
     """sweeps: the loops whose regions may run through one pipeline. plan_region: the plan of a region with these arguments,
-    arrays as ArrayShape. Raises RefusedError as that does."""
+    arrays as ArrayShape. lookaheads: loops whose sweeps may be done ahead. Raises RefusedError as plan_region does."""
     known = {**ALWAYS_KNOWN, **global_values(nest.python), **arguments}
     expected = expected_calls(program.source.tree.body, program.regions, program.sweeps, known)
     inputs = expected.inputs
@@ -150,6 +157,7 @@ def plan_program(
     for region in regions:
         values = inputs.get(region.name, "an argument")
         plan, unknown = None, values if isinstance(values, str) else None
+        given: dict[str, Any] = {}
         if not isinstance(values, str):
             given = dict(zip(region.loops.parameters, values, strict=True))
             try:
@@ -159,7 +167,10 @@ def plan_program(
                 if not region.may_be_interpreted:
                     raise
                 unknown = f"Python runs it: {refused}"
-        planned.append(RegionPlan(region.loops, region.dependences, plan, unknown, region.why_in_order))
+        ahead = 0
+        if plan is not None and ranks == 1 and not nest.is_cut_by_hand:
+            ahead = max((one.expected_sweeps(given) for one in lookaheads if one.is_of(region.name)), default=0)
+        planned.append(RegionPlan(region.loops, region.dependences, plan, unknown, region.why_in_order, ahead))
     pipelines = tuple(_pipelines(sweeps, expected, regions, ranks, nest))
     return ProgramPlan(
         nest.name, str(program), program.source.file, ranks, tuple(planned), program.interpreted, pipelines

@@ -101,7 +101,7 @@ class Reductions:
             for a in bound.body.accumulators
         ]
         self._starts = offsets
-        self._sweeps = rows_of_words(bound) if bound.nest.by_sweep else None
+        self._sweeps = rows_of_words(bound) if bound.nest.by_sweep else 0
         self._begun = {a.name: a.initial for a in bound.body.accumulators}  # what each begins with
         self._dtypes = {a.name: a.dtype for a in bound.body.accumulators}
         self._are_extrema = all(map(_is_plain_extremum, bound.body.accumulators))
@@ -118,7 +118,7 @@ class Reductions:
     def merged(self, rows: Sequence[npt.NDArray[np.int64]]) -> dict[str, Any]:
         """The reductions of all ranks put together, by name, as Python or NumPy scalars of the type Python would give. What
         a region leaves without a value is ``...``."""
-        if self._sweeps is not None:
+        if self._sweeps:
             (own,) = rows
             return self._of_sweeps(own)
         return self._merged(rows)

@@ -14,7 +14,8 @@ from lapwing.errors import Refusal, RefusedError
 from lapwing.loopnest.frontend.function import too_deep
 from lapwing.loopnest.normalisation.names import BLOCKS
 from lapwing.loopnest.program.deletions import dead_after, deleted_arguments, last_deletions
-from lapwing.loopnest.program.looks import NAMES, looking
+from lapwing.loopnest.program.lookahead import Lookahead
+from lapwing.loopnest.program.looks import LOCALS, NAMES, looking
 from lapwing.loopnest.program.outlining import Outlined, is_set_of, value_of
 from lapwing.loopnest.program.procedures import procedures, with_procedures
 from lapwing.loopnest.program.regions import Interpreted, Region, choose_regions
@@ -34,7 +35,8 @@ class Program:
     """regions: in the order of the text. interpreted: the loops that Python runs. procedures: functions with loops that the
     driver calls, by name. sweeps: loops of the driver whose regions may run through one pipeline. wholes: those that may be
     compiled with the regions in them. deleted: arguments whose elements nobody reads when it has ended. fusions: sweeps with more
-    than regions in them, which are done in one process where phases are fused."""
+    than regions in them, which are done in one process where phases are fused. lookaheads: loops whose sweeps may be done
+    before the tests between them."""
 
     source: FunctionSource = field(repr=False)
     regions: tuple[Region, ...]
@@ -44,6 +46,7 @@ class Program:
     wholes: tuple[Whole, ...] = ()
     deleted: frozenset[str] = frozenset()
     fusions: tuple[Sweeps, ...] = ()
+    lookaheads: tuple[Lookahead, ...] = ()
 
     @property
     def name(self) -> str:
@@ -62,6 +65,7 @@ class Program:
         sweeps: Sequence[Callable[..., Any]] = (),
         follow: Callable[[Any], Any] | None = None,
         wholes: Sequence[Callable[..., Any]] | None = None,
+        lookaheads: Sequence[Callable[..., Any]] = (),
     ) -> Callable[..., Any]:
         """The function with these in the place of its regions: each takes the region's inputs and returns its outputs, one as it
         is, several as a tuple, and None where there are none. procedures: what is called in the place of those. sweeps: tried
@@ -73,7 +77,7 @@ class Program:
         Errors name the lines that the user wrote."""
         if wholes is not None:
             code = self._shortening_driver if not sweeps else self._shortening_sweeping_driver
-            return code.function(*calls, *procedures, *sweeps, follow or _as_it_is, trips, *wholes)
+            return code.function(*calls, *procedures, *sweeps, follow or _as_it_is, trips, *wholes, *lookaheads, locals)
         code = self._sweeping_driver if sweeps else self._driver
         return code.function(*calls, *procedures, *sweeps, follow or _as_it_is)
 
@@ -113,7 +117,13 @@ class Program:
     @cached_property
     def _shortening_driver(self) -> Code:
         return with_calls(
-            self.source, self._outlined, tuple(self.procedures), follows=True, short=self._short, wholes=self.wholes
+            self.source,
+            self._outlined,
+            tuple(self.procedures),
+            follows=True,
+            short=self._short,
+            wholes=self.wholes,
+            lookaheads=self.lookaheads,
         )
 
     @cached_property
@@ -126,6 +136,7 @@ class Program:
             follows=True,
             short=self._short,
             wholes=self.wholes,
+            lookaheads=self.lookaheads,
         )
 
     @cached_property
@@ -163,7 +174,17 @@ def make_program(source: FunctionSource, alone: RefusedError) -> Program:
     regions = tuple(_with_deleted(source.tree, region, deleted) for region in found.regions)
     sweeps = tuple(one for one in found.sweeps if not one.is_rewritten)
     fusions = tuple(one for one in found.sweeps if one.is_rewritten)
-    return Program(source, regions, tuple(found.interpreted), called, sweeps, tuple(found.wholes), deleted, fusions)
+    return Program(
+        source,
+        regions,
+        tuple(found.interpreted),
+        called,
+        sweeps,
+        tuple(found.wholes),
+        deleted,
+        fusions,
+        tuple(found.lookaheads),
+    )
 
 
 def _with_deleted(tree: ast.FunctionDef, region: Region, deleted: frozenset[str]) -> Region:
@@ -211,11 +232,13 @@ def with_calls(
     follows: bool = False,
     short: Mapping[str, ast.expr] | None = None,
     wholes: Sequence[Whole] = (),
+    lookaheads: Sequence[Lookahead] = (),
 ) -> Code:
     """The function with calls in the place of loops that were outlined, which are given by name. procedures: functions in whose
     place others are called. sweeps: loops that are not done where a call says that it has. looks: see ``looking``. follows:
     whether what the outermost loops around calls go over is given to a function first. short: by name, when Python does a loop
-    itself; where it is given the driver needs ``trips``. wholes: loops that are done by calls, where these do something."""
+    itself; where it is given the driver needs ``trips``. wholes: loops that are done by calls, where these do something.
+    lookaheads: loops whose sweeps may be done ahead; where they are given the driver needs ``locals``."""
     copies: dict[int, Any] = {}
     tree = copy.deepcopy(source.tree, copies)
     # Not names that Python allows, so nobody else's.
@@ -229,15 +252,20 @@ def with_calls(
         ]
         for name, (loop, region) in outlined.items()
     }
+    of_loops = {id(copies[id(ahead.statement)]): ahead for ahead in lookaheads}
+    for ahead in lookaheads:
+        region, name = copies[id(ahead.region)], next(n for n, (s, _) in outlined.items() if s is ahead.region)
+        replaced[id(region)] = [_ahead_call(calls[name], ahead)]
     for name, test in (short or {}).items():
         loop = copies[id(outlined[name][0])]
-        replaced[id(loop)] = [_unless_short(test, loop, replaced[id(loop)])]
+        settled = [_settle(ahead) for ahead in lookaheads if ahead.region is outlined[name][0]]
+        replaced[id(loop)] = [_unless_short(test, [*settled, loop], replaced[id(loop)])]
     attempts = [
         _Attempt(tuple(copies[id(s)] for s in loop.statements), copy.deepcopy([*loop.first]), tried[loop.name])
         for loop in sweeps
     ]
     by_call = {id(copies[id(whole.statement)]): whole for whole in wholes}
-    tree = _Replacing(replaced, attempts, by_call).visit(tree)
+    tree = _Replacing(replaced, attempts, by_call, of_loops).visit(tree)
     others = {name: f"procedure {name}" for name in procedures}
     with_procedures(tree, others)
     names = [*map(region_name, outlined), *others.values(), *(f"sweeps {loop.name}" for loop in sweeps)]
@@ -250,6 +278,7 @@ def with_calls(
     names += NAMES if looks else ()
     names += [TRIPS] if short is not None else []
     names += [region_name(whole.name) for whole in wholes]
+    names += [*(region_name(ahead.name) for ahead in lookaheads), LOCALS] if short is not None else []
     return Code.of(tree, source.function, names)
 
 
@@ -262,11 +291,48 @@ def _call(name: str, where: ast.stmt, outlined: Outlined) -> ast.stmt:
     return _there(ast.Assign([targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())], call), where)
 
 
-def _unless_short(test: ast.expr, loop: ast.stmt, call: list[ast.stmt]) -> ast.stmt:
+def _unless_short(test: ast.expr, loop: list[ast.stmt], call: list[ast.stmt]) -> ast.stmt:
     """``if trips(n) * 90 <= 20000 and region.knows(u, v): …loop… else: …call…``"""
-    found = _there(ast.If(copy.deepcopy(test), [], []), loop)
-    found.body, found.orelse = [loop], call
+    found = _there(ast.If(copy.deepcopy(test), [], []), loop[-1])
+    found.body, found.orelse = loop, call
     return found
+
+
+def _ahead_name(ahead: Lookahead) -> str:
+    return f"{ahead.name} now"  # not a name that Python allows, so nobody else's
+
+
+def _ahead_call(call: ast.stmt, ahead: Lookahead) -> ast.stmt:
+    """``change = ahead((u, change), (u, change))`` in the place of ``change = region(u, change)``"""
+    assert isinstance(call, ast.Assign | ast.Expr)
+    assert isinstance(call.value, ast.Call)
+    found = copy.deepcopy(call)
+    given = ast.Tuple(copy.deepcopy(call.value.args), ast.Load())
+    inputs = ast.Tuple(copy.deepcopy([*ahead.inputs]), ast.Load())
+    found.value = ast.Call(ast.Name(_ahead_name(ahead), ast.Load()), [given, inputs], [])
+    return _there(found, ahead.region)
+
+
+def _settle(ahead: Lookahead) -> ast.stmt:
+    settle = ast.Attribute(ast.Name(_ahead_name(ahead), ast.Load()), "settle", ast.Load())
+    return _there(ast.Expr(ast.Call(settle, [], [])), ahead.statement)
+
+
+def _with_lookahead(ahead: Lookahead, loop: ast.For | ast.While) -> list[ast.stmt]:
+    """The loop with what does its sweeps ahead, and leaves the arrays as they are to be however it ends."""
+    begun: list[ast.stmt] = []
+    over: ast.expr = ast.Constant(None)
+    if isinstance(loop, ast.For):
+        name = f"{ahead.name} over"
+        begun.append(_there(ast.Assign([ast.Name(name, ast.Store())], loop.iter), ahead.statement))
+        over = ast.Name(name, ast.Load())
+        loop.iter = _there(ast.Name(name, ast.Load()), ahead.statement)  # type: ignore[type-var]
+    own = ast.Call(ast.Name(LOCALS, ast.Load()), [], [])
+    begin = ast.Call(ast.Name(region_name(ahead.name), ast.Load()), [over, own], [])
+    begun.append(_there(ast.Assign([ast.Name(_ahead_name(ahead), ast.Store())], begin), ahead.statement))
+    settled = _there(ast.Try([], [], [], [_settle(ahead)]), ahead.statement)
+    settled.body = [loop]
+    return [*begun, settled]
 
 
 def _unless_done(whole: Whole, loop: list[ast.stmt], sweeps: ast.Call | None) -> list[ast.stmt]:
@@ -367,9 +433,13 @@ class _Replacing(ast.NodeTransformer):
     """Puts statements in the place of others, by their identity; what a call is tried for is done where that has not done it."""
 
     def __init__(
-        self, by_identity: dict[int, list[ast.stmt]], attempts: Sequence[_Attempt], wholes: Mapping[int, Whole]
+        self,
+        by_identity: dict[int, list[ast.stmt]],
+        attempts: Sequence[_Attempt],
+        wholes: Mapping[int, Whole],
+        lookaheads: Mapping[int, Lookahead],
     ) -> None:
-        self._by_identity, self._wholes = by_identity, wholes
+        self._by_identity, self._wholes, self._lookaheads = by_identity, wholes, lookaheads
         self._attempts = {id(attempt.statements[0]): attempt for attempt in attempts}
         self._others = {id(s) for attempt in attempts for s in attempt.statements[1:]}
 
@@ -392,7 +462,12 @@ class _Replacing(ast.NodeTransformer):
         return [*attempt.first, attempt.call, otherwise]
 
     def _replaced(self, node: Any) -> Any:
-        return self._by_identity.get(id(node)) or super().generic_visit(node)
+        done = self._by_identity.get(id(node)) or super().generic_visit(node)
+        ahead = self._lookaheads.get(id(node))
+        if ahead is None:
+            return done
+        assert isinstance(done, ast.For | ast.While)
+        return _with_lookahead(ahead, done)
 
 
 _DONE = "sweeps are done"  # not a name that Python allows, so nobody else's

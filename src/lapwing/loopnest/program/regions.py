@@ -24,6 +24,7 @@ from lapwing.loopnest.analysis import NestAnalysis
 from lapwing.loopnest.frontend.expressions import subscripts
 from lapwing.loopnest.frontend.parser import parse
 from lapwing.loopnest.normalisation.names import all_names, blocks_in, count_names
+from lapwing.loopnest.program.lookahead import Lookahead, lookahead_of
 from lapwing.loopnest.program.outlining import Outlined, outline
 from lapwing.loopnest.program.short_loops import is_short, short_test
 from lapwing.loopnest.program.surroundings import Around, Control
@@ -74,6 +75,7 @@ class Found:
     refused: list[tuple[ast.stmt, tuple[Refusal, ...]]] = field(default_factory=list)
     sweeps: list[Sweeps] = field(default_factory=list)
     wholes: list[Whole] = field(default_factory=list)
+    lookaheads: list[Lookahead] = field(default_factory=list)
 
     def add(self, other: Found) -> None:
         self.wholes += other.wholes
@@ -81,6 +83,7 @@ class Found:
         self.interpreted += other.interpreted
         self.refused += other.refused
         self.sweeps += other.sweeps
+        self.lookaheads += other.lookaheads
 
 
 def choose_regions(around: Around) -> Found:
@@ -126,6 +129,10 @@ class _Choice:
         if any(not region.loops.is_sequential and self._is_alike(region, within) for region in inner.regions):
             if isinstance(statement, ast.For) and (sweeps := self._sweeps(statement, inner, within)) is not None:
                 inner.sweeps = [*inner.sweeps, sweeps] if sweeps.is_rewritten else [sweeps]
+            if len(inner.regions) == 1:
+                (only,) = inner.regions
+                ahead = lookahead_of(self.around, statement, only.statement, only.loops, within)
+                inner.lookaheads += [ahead] if ahead is not None else []
             if (whole := self._whole(statement, inner, control, number)) is not None:
                 inner.wholes.append(whole)
             return inner

@@ -182,7 +182,7 @@ def runs_of(
             run = _Run(around, control, f"{name}_run_{len(found) + 1}")
             if is_region:
                 run.takes(statement, constants)
-        constants = constants - bound_names([statement]) | _constant_names(statement)
+        constants = constants - bound_names([statement]) | constant_names(statement)
     return [one.sweeps() for one in (*found, run) if len(one.phases) > 1]
 
 
@@ -208,7 +208,7 @@ class _Run:
         """Add a region, if it can be a phase behind those there are. constants: names that are set to numbers here, so that calls
         are alike."""
         assert isinstance(region, ast.For)
-        phase = _once(self.around, region, self.control, f"{self.name}_{len(self.phases) + 1}")
+        phase = swept(self.around, region, self.control, f"{self.name}_{len(self.phases) + 1}", once=True)
         if phase is None:
             return False
         read = {node.id for value in phase.inputs.values() for node in ast.walk(value) if isinstance(node, ast.Name)}
@@ -225,7 +225,7 @@ class _Run:
 
     def puts_first(self, statement: ast.stmt) -> bool:
         """Whether a statement that is no region can be done before the run: it gives a number to a name not used in it."""
-        names = _constant_names(statement)
+        names = constant_names(statement)
         if not self.statements:
             return True
         if not names or names & self._used:
@@ -247,8 +247,9 @@ class _Run:
 
 
 @dataclass(frozen=True)
-class _Phase:
-    """A region as a function that does it once. outputs: reductions, each with the input that it begins with."""
+class Swept:
+    """A region as a function that does it in every iteration of a loop. inputs: what the driver passes, by parameter; outputs:
+    reductions, each with the input that it begins with."""
 
     source: FunctionSource
     inputs: dict[str, ast.expr]
@@ -256,8 +257,9 @@ class _Phase:
     arrays: frozenset[str]
 
 
-def _once(around: Around, region: ast.For, control: Control, name: str) -> _Phase | None:
-    """A region with a loop around it that goes round once: that of the sweeps."""
+def swept(around: Around, region: ast.For, control: Control, name: str, once: bool = False) -> Swept | None:
+    """A region with a loop around it: that of the sweeps, of which the number is another parameter, the last one. once: whether
+    there is but one, so that there is no such parameter, and tiles need no skewing."""
     try:
         outlined = outline(around, region, name, control, lift=False)
     except RefusedError:
@@ -267,10 +269,13 @@ def _once(around: Around, region: ast.For, control: Control, name: str) -> _Phas
     if not all(isinstance(value, ast.Name) for value in given.values()):
         return None
     position = next(k for k, s in enumerate(tree.body) if isinstance(s, ast.For))
-    index = fresh_name("once", {*around.locals, *given, *(n.id for n in ast.walk(tree) if isinstance(n, ast.Name))})
-    over = ast.Call(ast.Name("range", ast.Load()), [ast.Constant(1)], [])
+    taken = {*around.locals, *given, *(n.id for n in ast.walk(tree) if isinstance(n, ast.Name))}
+    index, count = fresh_name("once" if once else "sweep", taken), fresh_name("sweeps", taken)
+    number: ast.expr = ast.Constant(1) if once else ast.Name(count, ast.Load())
+    over = ast.Call(ast.Name("range", ast.Load()), [number], [])
+    tree.args.args += [] if once else [ast.arg(count)]
     tree.body[position] = ast.For(ast.Name(index, ast.Store()), over, [tree.body[position]], [])
-    parsed = _parsed(around, placed(region, tree, with_end=True))
+    parsed = _parsed(around, placed(region, tree, with_end=True), skews=not once)
     if parsed is None:
         return None
     source, loops = parsed
@@ -280,7 +285,7 @@ def _once(around: Around, region: ast.For, control: Control, name: str) -> _Phas
     if not starts.keys() >= set(outlined.outputs):
         return None
     inputs = {n: ast.copy_location(value, region) for n, value in given.items()}
-    return _Phase(source, inputs, {o: starts[o] for o in outlined.outputs}, frozenset(loops.arrays))
+    return Swept(source, inputs, {o: starts[o] for o in outlined.outputs}, frozenset(loops.arrays))
 
 
 def _is_copy(statement: ast.stmt) -> bool:
@@ -290,7 +295,7 @@ def _is_copy(statement: ast.stmt) -> bool:
     return False
 
 
-def _constant_names(statement: ast.stmt) -> set[str]:
+def constant_names(statement: ast.stmt) -> set[str]:
     """The name that a statement sets to a number."""
     match statement:
         case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant() | ast.UnaryOp(operand=ast.Constant())):
@@ -349,8 +354,9 @@ def _phase(
     return source, {n: ast.copy_location(value, sweep) for n, value in given.items()}
 
 
-def _parsed(around: Around, tree: ast.FunctionDef) -> tuple[FunctionSource, ir.LoopNest] | None:
-    """A function that was made for a phase, as a nest that can be tiled as it is; None where it is none."""
+def _parsed(around: Around, tree: ast.FunctionDef, skews: bool = False) -> tuple[FunctionSource, ir.LoopNest] | None:
+    """A function that was made for a phase, as a nest that can be tiled as it is; None where it is none. skews: whether it may be
+    skewed for that."""
     function = Code.of(tree, around.source.function).function(defaults=False)
     # Nothing would do its loops as they are written where a call's sizes ask for that.
     source = FunctionSource(
@@ -358,7 +364,7 @@ def _parsed(around: Around, tree: ast.FunctionDef) -> tuple[FunctionSource, ir.L
     )
     try:
         loops = parse(source)
-        return (source, loops) if NestAnalysis(loops).skew is None else None
+        return (source, loops) if NestAnalysis(loops).skew is None or skews else None
     except RefusedError:
         return None
 
@@ -366,5 +372,5 @@ def _parsed(around: Around, tree: ast.FunctionDef) -> tuple[FunctionSource, ir.L
 def _sets_unused(statement: ast.stmt, body: Sequence[ast.stmt]) -> bool:
     """Whether it sets a name to a number that no other statement of the loop reads."""
     reads = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-    names = _constant_names(statement)
+    names = constant_names(statement)
     return bool(names) and not names & reads
