@@ -76,6 +76,7 @@ def _no_command(monkeypatch: pytest.MonkeyPatch) -> None:
 def _one_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans are those of one machine, wherever the tests run."""
     monkeypatch.setattr(caches, "near_bytes", lambda: 2 << 20)
+    monkeypatch.setattr(caches, "second_bytes", lambda: 1 << 20)
     monkeypatch.setattr(transposed, "vector_bytes", lambda: 64)
 
 

@@ -23,6 +23,11 @@ def cache_bytes(level: int) -> int | None:
     return _sizes().get(level)
 
 
+def second_bytes() -> int:
+    """The size of a core's second-level cache."""
+    return cache_bytes(2) or _SUPPOSED_SECOND
+
+
 def outer_cache_bytes() -> int:
     """The size of the outermost cache of the first CPU."""
     return max(_sizes().values(), default=_SUPPOSED_OUTERMOST)
@@ -36,7 +41,7 @@ def near_bytes() -> int:
     eight cores), others a large one before a third that is far away (Intel's since Skylake-SP). Which this is shows in the time
     of the sum of two arrays, found out in a few milliseconds, once.
     """
-    second = cache_bytes(2) or _SUPPOSED_SECOND
+    second = second_bytes()
     beyond, most = _BEYOND * second, min(outer_cache_bytes() // _SHARERS, _MOST_NEAR)
     if beyond > most or _seconds_a_byte(beyond) > _AS_FAST * _seconds_a_byte(second // 2):
         return second

@@ -15,13 +15,16 @@ Offsets are those of coordinates: of loops that count down they have the other s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.machine import caches
 from lapwing.machine.vectors import vector_bytes
+from lapwing.tiling.invariants import raises_alike
 from lapwing.tiling.transposed import ITEMSIZES
 
 Vector = tuple[int, ...]
@@ -71,8 +74,10 @@ def sweep_lanes(bound: BoundNest) -> SweepLanes | None:
     if depth != 1 or nest.is_sequential or len(nest.space_loops) < 2:
         return None
     names = {loop.name for loop in nest.loops}
-    if any(loop.bound_names & names for loop in nest.loops) or bound.body.traps:
+    if any(loop.bound_names & names for loop in nest.loops):
         return None
+    if bound.body.traps and not raises_alike(bound.body):
+        return None  # what raises in some iterations only is noted by them
     if bound.skew is not None and any(m < depth for k in range(len(nest.loops)) for m, _ in bound.skew.factors(k)):
         return None
     sizes = {ITEMSIZES.get(array.dtype, 0) for array in bound.arrays if array.name in nest.written}
@@ -104,14 +109,25 @@ def sweep_lanes(bound: BoundNest) -> SweepLanes | None:
 
 
 def lanes_of_sweeps(bound: BoundNest, sweeps: int) -> tuple[int, ...]:
-    """How many sweeps may be worth being lanes, of so many. Two vectors of them wait less for each other than one does, and four
-    still less, for which registers may be too few."""
+    """How many sweeps may be worth being lanes, of so many, first what is best by rule. Two vectors of them wait less for each
+    other than one does, and four still less, for which registers may be too few; one takes the least room in the cache."""
     found = sweep_lanes(bound)
     if found is None:
         return ()
     width = max(vector_bytes() // found.size, _FEWEST_LANES // 2)
     several = tuple(count * width for count in (2, 4) if sweeps >= count * width)
-    return several or ((width,) if sweeps >= max(width // 2 + 1, 3) else ())
+    if several:
+        return several if _near_bytes(bound, found, several[0]) <= caches.second_bytes() else (width, *several)
+    return (width,) if sweeps >= max(width // 2 + 1, 3) else ()
+
+
+def _near_bytes(bound: BoundNest, found: SweepLanes, lanes: int) -> int:
+    """What so many lanes go through before they find again what was written: a ring of vectors, and of what has as many axes and
+    is only read a part for each lane."""
+    rows = [high - low for low, high in bound.domain.box[bound.nest.sweep_depth :]]
+    lagging = max(1, found.skew[0]) * math.prod(rows[1:])
+    arrays = sum(len(array.shape) == len(rows) for array in bound.arrays)
+    return lagging * lanes * found.size * arrays
 
 
 def rows_are_long(bound: BoundNest, lanes: int) -> bool:

@@ -268,6 +268,36 @@ def test_relaxations(name: str, dtype: type) -> None:
 
 
 @lw.nest
+def of_spacing(u, f, h, sweeps):
+    """The square may be too large for a float: every iteration would raise."""
+    worst = 0.0
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                new = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] - h**2 * f[i, j])
+                worst = max(worst, abs(new - u[i, j]))
+                u[i, j] = new
+    return worst
+
+
+@pytest.mark.usefixtures("little_optimised")
+def test_what_all_iterations_raise() -> None:
+    f = np.random.default_rng(1).random((9, 70))
+    for h in (0.1, 1e200):
+        expected, given = f.copy(), {"u": f.copy(), "f": f, "h": h, "sweeps": 19}
+        with vectors_of(32):
+            chosen = form_of(of_spacing, given)
+            assert chosen is not None
+            if h > 1:
+                with pytest.raises(lw.RunError, match="a power is not a finite real number"):
+                    run(of_spacing, given, plan=chosen[0])
+            else:
+                outcome = run(of_spacing, given, plan=chosen[0])
+                assert outcome.results["worst"] == of_spacing.python(expected, f, h, 19)
+        assert given["u"].tobytes() == expected.tobytes()
+
+
+@lw.nest
 def of_its_own_shape(u, f, b, p, sweeps):
     """What is only read has no elements around the domain."""
     for t in range(sweeps):
