@@ -756,6 +756,61 @@ static __attribute__((unused, noinline)) void lw_exact_add_all(int64_t *sum, dou
     if (sum[0] == 0) sum[0] = 1; /* zeros have been added */
 }
 
+/* The same of several sums, `apart` words from one to the next: a step of terms has one of each, and `width` of them lie
+ * side by side. Of what lies beside those of the sums nothing is added. */
+static __attribute__((unused, noinline)) void lw_exact_add_lanes(int64_t *sums, int64_t apart, double *terms,
+                                                                 int64_t steps, int64_t lanes, int64_t width) {
+    for (int64_t first = 0; first < lanes; first += LW_VECTOR) {
+        const int64_t here = lw_min_i64(lanes - first, LW_VECTOR);
+        double *const own = terms + first;
+        bool are_left = true;
+        lw_bits largest = {0};
+        for (int64_t k = 0; k < steps && width % LW_VECTOR == 0; ++k) {
+            lw_bits bits;
+            memcpy(&bits, own + k * width, sizeof bits);
+            bits &= INT64_MAX;
+            const lw_bits more = bits > largest;
+            largest = (bits & more) | (largest & ~more);
+        }
+        int64_t most = 0;
+        for (int k = 0; k < LW_VECTOR; ++k) most = lw_max_i64(most, largest[k]);
+        int64_t exponent = width % LW_VECTOR == 0 ? (most >> 52) + 11 : 0x7fe;
+        for (int round = 0; are_left && exponent < 0x7fe && round < LW_ROUNDS && exponent > 2 * 53 + LW_PART;
+             ++round, exponent -= 2 * LW_PART) {
+            const double scale = lw_power_of_two(exponent), further = lw_power_of_two(exponent - LW_PART);
+            lw_terms upper = {0}, lower = {0};
+            lw_bits left = {0};
+            for (int64_t k = 0; k < steps; ++k) {
+                lw_terms rest;
+                lw_bits bits;
+                memcpy(&rest, own + k * width, sizeof rest);
+                const lw_terms part = (scale + rest) - scale;
+                upper += part;
+                rest -= part;
+                const lw_terms second = (further + rest) - further;
+                lower += second;
+                rest -= second;
+                memcpy(&bits, &rest, sizeof bits);
+                left |= bits;
+                memcpy(own + k * width, &rest, sizeof rest);
+            }
+            int64_t any = 0;
+            for (int64_t lane = 0; lane < here; ++lane) {
+                lw_exact_add(sums + (first + lane) * apart, upper[lane]);
+                lw_exact_add(sums + (first + lane) * apart, lower[lane]);
+                any |= left[lane];
+            }
+            are_left = (any & INT64_MAX) != 0;
+        }
+        for (int64_t lane = 0; lane < here; ++lane) {
+            int64_t *const sum = sums + (first + lane) * apart;
+            for (int64_t k = 0; are_left && k < steps; ++k)
+                if (own[k * width + lane] != 0) lw_exact_add(sum, own[k * width + lane]);
+            if (sum[0] == 0) sum[0] = 1; /* zeros have been added */
+        }
+    }
+}
+
 /* Keeps a term until there are so many that they are worth adding. */
 LW_INLINE void lw_exact_put(int64_t *sum, double *terms, int64_t *count, double x) {
     terms[(*count)++] = x;

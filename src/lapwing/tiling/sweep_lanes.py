@@ -169,9 +169,10 @@ def offset_of(bound: BoundNest, load: t.Load) -> Vector | None:
 
 
 def _is_of_lanes(accumulator: t.Accumulator, size: int) -> bool:
-    """Whether each lane can have one of its own, in an element of a vector. Sums of floats are exact, and need more than that."""
+    """Whether each lane can have one of its own: extrema are in an element of a vector, as the terms of sums are."""
     is_plain = accumulator.leader is None and accumulator.part is None and accumulator.of is None
-    return is_plain and accumulator.operator in ("max", "min") and ITEMSIZES.get(accumulator.dtype) == size
+    is_sum = accumulator.operator == "+" and accumulator.dtype == "float64"
+    return is_plain and (is_sum or accumulator.operator in ("max", "min")) and ITEMSIZES.get(accumulator.dtype) == size
 
 
 def _is_affine(load: t.Load) -> bool:

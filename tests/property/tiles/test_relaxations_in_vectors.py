@@ -35,7 +35,12 @@ from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 LOOPS = "ijk"
 VALUES = (0.0, -0.0, 1.0, -1.5, 0.1, np.nan, np.inf, -np.inf, 5e-324, 1e30)
 HALO = 3
-EXTREMA = ("found = max(found, abs({}))", "found = min({}, found)", "if {0} > found:\n    found = {0}")
+REDUCTIONS = (
+    "found = max(found, abs({}))",
+    "found = min({}, found)",
+    "if {0} > found:\n    found = {0}",
+    "found += {}",
+)
 # What a choice gives can be of several types.
 LEFT_OUT = r"values of types .* meet|the type of a value depends on the values"
 
@@ -104,9 +109,9 @@ def relaxations(draw: st.DrawFn, axes: int, divides: bool) -> str:
         body += [f"if {test}:\n    u{own} = {draw(terms(axes, divides, 1))}"]
     if draw(st.integers(0, 3)) == 0:
         body += [f"v{own} = u{own} + v{own}"]
-    extremum = draw(st.sampled_from(("", "", *EXTREMA)))
-    if extremum:
-        body.insert(draw(st.integers(1, len(body))), extremum.format(draw(terms(axes, divides, 1))))
+    reduction = draw(st.sampled_from(("", "", *REDUCTIONS)))
+    if reduction:
+        body.insert(draw(st.integers(1, len(body))), reduction.format(draw(terms(axes, divides, 1))))
     body = [line for statement in body for line in statement.split("\n")]
     lines = [
         "import lapwing as lw",
@@ -126,7 +131,7 @@ def relaxations(draw: st.DrawFn, axes: int, divides: bool) -> str:
         indent += "    "
         if down and k == axes - 1:
             body = [line.replace(west, west.replace(f"{x} - 1", f"{x} + 1")) for line in body]
-    return "\n".join([*lines, *(f"{indent}{line}" for line in body), "    return found" if extremum else ""]) + "\n"
+    return "\n".join([*lines, *(f"{indent}{line}" for line in body), "    return found" if reduction else ""]) + "\n"
 
 
 def arguments(seed: int, shape: tuple[int, ...], sweeps: int, dtype: str) -> dict[str, Any]:
@@ -158,6 +163,16 @@ def form_of(nest: lw.Nest, given: dict[str, Any]) -> tuple[Any, InnerForm] | Non
     return None if form is None else (in_form(plan, bound, form), form)
 
 
+def in_plain_loops(nest: lw.Nest, given: dict[str, Any]) -> Any:
+    """What a nest returns. A sum of floats is exact, and rounded once."""
+    bound = nest.bind(given)
+    plan = make_plan(bound, nest.dependences, 1, Wishes(engine="blocking"))
+    form = next(
+        form for form in forms_of(skewed_nest(bound, plan.skew), skewed_dependences(nest.dependences, plan.skew))
+    )
+    return nest.loops.returned(run(nest, given, plan=in_form(plan, bound, form)).results)
+
+
 def check(data: st.DataObject) -> None:
     axes = data.draw(st.sampled_from((2, 2, 3)), label="axes")
     dtype = data.draw(st.sampled_from(("float64", "float64", "float32", "int32", "int64")), label="type")
@@ -181,11 +196,13 @@ def check(data: st.DataObject) -> None:
         if chosen is None:
             return
         with np.errstate(all="ignore"):
+            sum_of = in_plain_loops(nest, {n: np.copy(v) if np.ndim(v) else v for n, v in expected.items()})
             returned = nest.python(**expected)
         outcome = run(nest, found, plan=chosen[0])
     check_arrays(found, expected)
     if outcome.results:
-        check_arrays({"found": np.array(nest.loops.returned(outcome.results))}, {"found": np.array(returned)})
+        value = sum_of if "found +=" in text else returned
+        check_arrays({"found": np.array(nest.loops.returned(outcome.results))}, {"found": np.array(value)})
 
 
 @pytest.mark.usefixtures("little_optimised")

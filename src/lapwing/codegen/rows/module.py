@@ -83,7 +83,13 @@ class ModuleWriter(StatementWriter):
         offset = str(self.accumulator_offsets()[accumulator.name])
         if row:
             offset = plus(times(accumulator_words(self.bound.body.accumulators), row), int(offset))
-        return f"tile->accumulators[{offset}].{'f' if accumulator.dtype.startswith('float') else 'i'}"
+        is_float = accumulator.dtype.startswith("float") and not accumulator.exact_sum
+        return f"tile->accumulators[{offset}].{'f' if is_float else 'i'}"
+
+    @property
+    def pointer_to_sum(self) -> str:
+        """The C type of what leads to the words of an exact sum."""
+        return "int64_t *const"
 
     # -- text --------------------------------------------------------------------------------------------------------
 
@@ -111,11 +117,10 @@ class ModuleWriter(StatementWriter):
         """Local names for what the body uses of the tile: arrays, their strides and extents, scalars, accumulators."""
         yield from self.array_declarations(body)
         yield from self.scalar_declarations(body)
-        offsets = self.accumulator_offsets()
         for accumulator in self.bound.body.accumulators:
             name, c_type = self.accumulator(accumulator.name), C_TYPES[accumulator.dtype]
             if accumulator.exact_sum:
-                yield f"int64_t *const {name} = &tile->accumulators[{offsets[accumulator.name]}].i;"
+                yield f"{self.pointer_to_sum} {name} = &{self.word(accumulator)};"
                 yield from self.terms(accumulator)
             else:
                 yield f"{c_type} {name} = ({c_type}){self.word(accumulator)};"

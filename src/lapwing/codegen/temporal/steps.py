@@ -13,6 +13,7 @@ from lapwing.codegen.body.statements import IN_ORDER
 from lapwing.codegen.body.text import Lines, plus, times
 from lapwing.codegen.body.widening import WIDE, of_one_size
 from lapwing.codegen.lanes.vector_bodies import is_uniform, loads_of
+from lapwing.codegen.rows.module import accumulator_words
 from lapwing.codegen.rows.tile_loops import TileWriter
 from lapwing.codegen.temporal.streams import Stream, Streams
 from lapwing.loopnest.binding import typed as t
@@ -25,6 +26,7 @@ from lapwing.tiling.transposed import ITEMSIZES
 
 # Where a step is: where all lanes are inside of the domain, where some rows may be outside, and at the ends of rows.
 FULL, ROWS, ENDS = "full", "rows", "ends"
+TERM_STEPS = 128  # whose terms are added at once: those of thirty-two lanes take 32 KiB
 
 
 class StepWriter(TileWriter):
@@ -35,6 +37,8 @@ class StepWriter(TileWriter):
         found = sweep_lanes(bound)
         assert found is not None, "the form is not legal"
         self.sweeps: SweepLanes = found
+        if len(self._parts) == 1 and not self._parts[0].calls:
+            self._parts = ()  # made for sums, whose terms are kept step by step here
         self._in_vectors = False
         exists = elements_that_exist(bound, bound.body)
         body, self._reason = for_lanes(bound, lambda _: False)
@@ -61,8 +65,13 @@ class StepWriter(TileWriter):
             and not (self._parts or self._wraps or self._stride is not None)
             and self._straight.is_straight
             and all(map(_is_for_lanes, self._straight.statements))
+            and all(self._terms_of(total) == 1 for total in self.sums)
             and all(is_uniform(value, self.sweeps.size, frozenset(), frozenset()) for value in values)
         )
+
+    def _terms_of(self, total: t.Accumulator) -> int:
+        """How many terms an iteration gives to a sum."""
+        return sum(isinstance(s, t.TypedAccumulate) and s.name == total.name for s in self._straight.statements)
 
     # -- names -----------------------------------------------------------------------------------------------------------
 
@@ -140,13 +149,24 @@ class StepWriter(TileWriter):
         return self.names.get(("index of lanes", loop), f"{self.index(loop)}_here")
 
     @property
-    def _extrema(self) -> dict[str, str]:
-        """Reductions of which each lane has its own: their C names, with the types of vectors."""
-        return {self.accumulator(a.name): self._type(a.dtype) for a in self.bound.body.accumulators}
+    def extrema(self) -> list[t.Accumulator]:
+        return [a for a in self.bound.body.accumulators if not a.exact_sum]
 
-    def _of_each(self, extremum: str) -> str:
-        """The C name of what each lane has found."""
-        return self._of(extremum, "of_lanes")
+    @property
+    def sums(self) -> list[t.Accumulator]:
+        return [a for a in self.bound.body.accumulators if a.exact_sum]
+
+    def _of_each(self, accumulator: t.Accumulator) -> str:
+        """The C name of the extremum that each lane has found, or of the terms of the steps so far."""
+        return self._of(self.accumulator(accumulator.name), "of_lanes")
+
+    def _here(self, accumulator: t.Accumulator) -> str:
+        """The C name of the extremum with this step, where not all lanes may be in the domain, or of the step's term."""
+        return self._of(self.accumulator(accumulator.name), "here")
+
+    def _steps_of(self, accumulator: t.Accumulator) -> str:
+        """The C name of how many steps' terms there are."""
+        return self._of(self.accumulator(accumulator.name), "steps")
 
     def _given(self, load: t.Load) -> str:
         return self.names.get(("given", load), f"{load.array}_here")
@@ -183,12 +203,19 @@ class StepWriter(TileWriter):
         found = super().accumulator_parameters(accumulator)
         if not self._in_vectors:
             return found
+        if accumulator.exact_sum:
+            return [(f"double *restrict {self._here(accumulator)}", self._here(accumulator))]
         return [(declared.replace("*", "*restrict "), argument) for declared, argument in found]
 
     def accumulate(self, accumulator: t.Accumulator, target: str, value: str) -> str:
         if self._in_vectors:
             target = f"{self.accumulator(accumulator.name)}[{self._own('lane')}]"
         return super().accumulate(accumulator, target, value)
+
+    def add_exactly(self, accumulator: t.Accumulator, value: str) -> str:
+        if self._in_vectors:
+            return f"{self._here(accumulator)}[{self._own('lane')}] = {value};"
+        return super().add_exactly(accumulator, value)
 
     def buffer_parameters(self) -> list[tuple[str, str]]:
         if not self._in_vectors:
@@ -264,9 +291,11 @@ class StepWriter(TileWriter):
             start = f" = {self._before(array)}_{{}}" if array in streams.changing or is_masked else ""
             names = (f"{self._now(array)}_{v}{start.format(v)}" for v in self._vectors)
             lines.add(f"{self._type(self._dtypes[array])} {', '.join(names)};")
-        for extremum, of_type in self._extrema.items() if is_masked else ():
-            kept = (f"{self._of(extremum, 'here')}_{v} = {self._of_each(extremum)}_{v}" for v in self._vectors)
-            lines.add(f"{of_type} {', '.join(kept)};")
+        for extremum in self.extrema if is_masked else ():
+            kept = (f"{self._here(extremum)}_{v} = {self._of_each(extremum)}_{v}" for v in self._vectors)
+            lines.add(f"{self._type(extremum.dtype)} {', '.join(kept)};")
+        for total in self.sums:
+            lines.add(f"{self._type(total.dtype)} {', '.join(f'{self._here(total)}_{v}' for v in self._vectors)};")
         lane = own("lane")
         with self._one_vector():
             for v in self._vectors:
@@ -274,10 +303,7 @@ class StepWriter(TileWriter):
                 lines.open(f"for (int64_t {lane} = 0; {lane} < {self.width}; ++{lane}) {{")
                 lines.add(self.point_call(places=self._pointers(v, is_masked)))
                 lines.close()
-        for extremum, of_type in self._extrema.items() if is_masked else ():
-            for v in self._vectors:
-                name, here = f"{self._of_each(extremum)}_{v}", f"{self._of(extremum, 'here')}_{v}"
-                lines.add(f"{name} = {self._chosen(of_type, v, here, name)};")
+        self._bring_together(lines, is_masked)
         for array in streams.written:
             self._put(lines, array, where)
             out, last = (
@@ -289,6 +315,33 @@ class StepWriter(TileWriter):
             lines.add(f"if ({is_inside(last)}) {store}" if is_masked else store)
         self._move_on(lines)
         lines.add(IN_ORDER)
+
+    def _bring_together(self, lines: Lines, is_masked: bool) -> None:
+        """Takes what the step gives to reductions, of lanes inside of the domain."""
+        for extremum in self.extrema if is_masked else ():
+            for v in self._vectors:
+                name, here = f"{self._of_each(extremum)}_{v}", f"{self._here(extremum)}_{v}"
+                lines.add(f"{name} = {self._chosen(self._type(extremum.dtype), v, here, name)};")
+        for total in self.sums:
+            of_type, steps = self._type(total.dtype), self._steps_of(total)
+            for v in self._vectors:
+                here = f"{self._here(total)}_{v}"
+                if is_masked:
+                    here = f"({of_type})({self._own('mask')}_{v} & ({self._type(self._lane_dtype)}){here})"
+                place = f"{self._of_each(total)} + {plus(f'{steps} * {self.count}', v * self.width)}"
+                lines.add(f"*({self._anywhere(total.dtype)} *)({place}) = {here};")
+            lines.open(f"if (++{steps} == {TERM_STEPS}) {{")
+            self._add_terms(lines, total)
+            lines.close()
+
+    def _add_terms(self, lines: Lines, total: t.Accumulator) -> None:
+        """Adds the terms of the steps so far to the sums of the lanes that are sweeps, or to the sum of all."""
+        own, steps, words = self._own, self._steps_of(total), accumulator_words(self.bound.body.accumulators)
+        sums, apart = self.accumulator(total.name), "0"
+        if self.nest.by_sweep:
+            sums, apart = f"&{self.word(total, own('sweep'))}", str(words)
+        given = f"{sums}, {apart}, {self._of_each(total)}, {steps}, {own('at_work')}, {self.count}"
+        lines.add(f"lw_exact_add_lanes({given});", f"{steps} = 0;")
 
     def _find_innermost_index(self, lines: Lines) -> None:
         """That of all lanes, if the loop body uses it."""
@@ -432,10 +485,11 @@ class StepWriter(TileWriter):
     def _pointers(self, v: int, is_masked: bool) -> dict[str, str]:
         """The pointers to the lanes of a vector, by the names of the loop body's parameters."""
         found = {}
-        for accumulator in self.bound.body.accumulators:
-            extremum = self.accumulator(accumulator.name)
-            kept = self._of(extremum, "here") if is_masked else self._of_each(extremum)
-            found[f"&{extremum}"] = f"({C_TYPES[accumulator.dtype]} *)&{kept}_{v}"
+        for extremum in self.extrema:
+            kept = self._here(extremum) if is_masked else self._of_each(extremum)
+            found[f"&{self.accumulator(extremum.name)}"] = f"({C_TYPES[extremum.dtype]} *)&{kept}_{v}"
+        for total in self.sums:
+            found[self._here(total)] = f"({C_TYPES[total.dtype]} *)&{self._here(total)}_{v}"
         for load, offset in self.streams.offsets.items():
             if any(offset):
                 found[self._read(load, offset)] = (

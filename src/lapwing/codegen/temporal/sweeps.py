@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 from lapwing.codegen.body.expression import C_TYPES
 from lapwing.codegen.body.text import Lines, mentions, plus, times
-from lapwing.codegen.temporal.steps import ENDS, FULL, ROWS, StepWriter
+from lapwing.codegen.temporal.steps import ENDS, FULL, ROWS, TERM_STEPS, StepWriter
 from lapwing.codegen.temporal.streams import flattened
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
@@ -49,16 +49,24 @@ class SweepTileWriter(StepWriter):
         index = self.index(self.nest.loop_names[0])
         if mentions(call, index):
             lines.add(f"const int64_t {index} = {'' if self.nest.loops[0].step == 1 else '-'}{sweep};")
-        accumulators = self.bound.body.accumulators if self.nest.by_sweep else ()
-        words = {self.accumulator(a.name): self.word(a, sweep) for a in accumulators}
+        extrema, sums = (self.extrema, self.sums) if self.nest.by_sweep else ((), ())
+        words = {self.accumulator(a.name): self.word(a, sweep) for a in extrema}
         lines.add(*(f"{name} = {word};" for name, word in words.items()))
+        lines.add(*(f"{self.accumulator(a.name)} = &{self.word(a, sweep)};" for a in sums))
         for k in range(1, len(self.nest.loops)):
             self.open_loop(lines, k)
         lines.add(call)
         for _ in range(1, len(self.nest.loops)):
             lines.close()
         lines.add(*(f"{word} = {name};" for name, word in words.items()))
+        for total in sums:
+            name, (terms, count) = self.accumulator(total.name), self.terms_names(total)
+            lines.add(f"lw_exact_add_all({name}, {terms}, {count});", f"{count} = 0;")
         lines.close_all()
+
+    @property
+    def pointer_to_sum(self) -> str:
+        return "int64_t *" if self.nest.by_sweep else super().pointer_to_sum
 
     def word(self, accumulator: t.Accumulator, row: str = "") -> str:
         # Those of the first sweep are as they were until it is done.
@@ -72,17 +80,19 @@ class SweepTileWriter(StepWriter):
         """What lanes have found, each sweep's by itself, or that of all in their order."""
         lane, sweep = self._own("lane"), self._own("sweep")
         each = f"for (int64_t {lane} = 0; {lane} <= {self._own('last')}; ++{lane})"
-        for accumulator in self.bound.body.accumulators:
-            name, dtype = self.accumulator(accumulator.name), accumulator.dtype
+        for total in self.sums:
+            self._add_terms(lines, total)
+        for extremum in self.extrema:
+            name, dtype = self.accumulator(extremum.name), extremum.dtype
             found = self._of(name, "found")
             lines.add(f"{C_TYPES[dtype]} {found}[{self.count}];")
             for v in self._vectors:
                 place = plus(found, v * self.width)
-                lines.add(f"*({self._anywhere(dtype)} *)({place}) = {self._of_each(name)}_{v};")
+                lines.add(f"*({self._anywhere(dtype)} *)({place}) = {self._of_each(extremum)}_{v};")
             if self.nest.by_sweep:
-                lines.add(f"{each} {self.word(accumulator, f'({sweep} + {lane})')} = {found}[{lane}];")
+                lines.add(f"{each} {self.word(extremum, f'({sweep} + {lane})')} = {found}[{lane}];")
             else:
-                lines.add(f"{each} {self.accumulate(accumulator, name, f'{found}[{lane}]')}")
+                lines.add(f"{each} {self.accumulate(extremum, name, f'{found}[{lane}]')}")
 
     def _covers(self) -> Iterator[str]:
         """Tests of whether the box is all of the domain but along the outermost loop, where it is in other coordinates."""
@@ -235,10 +245,13 @@ class SweepTileWriter(StepWriter):
             names = ", ".join(f"{name}_{v} = {{0}}" for v in self._vectors)
             lines.add(f"{self._type(self._dtypes[array])} {names};")
 
-        for extremum, of_type in self._extrema.items():
-            start = ", ".join([extremum] * self.width)
+        for extremum in self.extrema:
+            start = ", ".join([self.accumulator(extremum.name)] * self.width)
             names = (f"{self._of_each(extremum)}_{v} = {{{start}}}" for v in self._vectors)
-            lines.add(f"{of_type} {', '.join(names)};")
+            lines.add(f"{self._type(extremum.dtype)} {', '.join(names)};")
+        for total in self.sums:
+            lines.add(f"double {self._of_each(total)}[{TERM_STEPS * self.count}]; /* terms, step by step */")
+            lines.add(f"int64_t {self._steps_of(total)} = 0;")
         for array, kept in self.streams.results.items():
             for steps in range(1, kept + 1):
                 declare(array, self._kept(array, steps))
