@@ -756,8 +756,8 @@ static __attribute__((unused, noinline)) void lw_exact_add_all(int64_t *sum, dou
     if (sum[0] == 0) sum[0] = 1; /* zeros have been added */
 }
 
-/* The same of several sums, `apart` words from one to the next: a step of terms has one of each, and `width` of them lie
- * side by side. Of what lies beside those of the sums nothing is added. */
+/* The same of several sums, `apart` words from one to the next: a step of terms has one of each, and `width` of them
+ * lie side by side. Of what lies beside those of the sums nothing is added. */
 static __attribute__((unused, noinline)) void lw_exact_add_lanes(int64_t *sums, int64_t apart, double *terms,
                                                                  int64_t steps, int64_t lanes, int64_t width) {
     for (int64_t first = 0; first < lanes; first += LW_VECTOR) {

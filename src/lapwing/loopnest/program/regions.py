@@ -26,7 +26,7 @@ from lapwing.loopnest.frontend.parser import parse
 from lapwing.loopnest.normalisation.names import all_names, blocks_in, count_names
 from lapwing.loopnest.program.lookahead import Lookahead, lookahead_of
 from lapwing.loopnest.program.outlining import Outlined, outline
-from lapwing.loopnest.program.short_loops import is_short, short_test
+from lapwing.loopnest.program.short_loops import budget, is_short, short_test
 from lapwing.loopnest.program.surroundings import Around, Control
 from lapwing.loopnest.program.sweeps import Sweeps, runs_of, sweeps_of
 from lapwing.loopnest.program.variables.names import bound_names
@@ -225,7 +225,8 @@ class _Choice:
         regions = [region.statement for region in inner.regions]
         are_tiled = in_order < len(regions)
         gain = len(independent) + in_order < len(regions)
-        return whole_of(self.around, statement, regions, control, name, independent, sums, are_tiled, gain)
+        limit = budget(gain, bool(inner.lookaheads))
+        return whole_of(self.around, statement, regions, control, name, independent, sums, are_tiled, limit)
 
     def _sequential(
         self, statement: ast.For | ast.While, control: Control, number: int, why: tuple[Refusal, ...]

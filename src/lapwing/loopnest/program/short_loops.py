@@ -31,6 +31,7 @@ from lapwing.loopnest.program.variables.names import bound_names
 TRIPS = "trips of a loop over"  # not a name that Python allows, so nobody else's
 BUDGET = 20_000  # nanoseconds: what a call takes
 COLD = 50  # times as long loops may be for it, if they are as good as a whole: calls that find caches full of arrays take longer
+AHEAD = 4  # times less, where sweeps are done ahead
 FASTER = 400  # times that compiled loops are, at most, where nothing joins their iterations
 _SUBSCRIPT, _OPERATION, _CALL, _STATEMENT = 50, 25, 100, 10  # nanoseconds that Python takes for each
 _SIZES = frozenset({"shape", "size"})
@@ -54,13 +55,19 @@ def short_test(statement: ast.stmt, name: str, arrays: Sequence[str]) -> ast.exp
     return ast.BoolOp(ast.And(), [ast.Compare(_expression(cost), [ast.LtE()], [ast.Constant(BUDGET)]), known])
 
 
+def budget(gain: bool, ahead: bool) -> int:
+    """Nanoseconds that regions may compute for, on an average, to be compiled with the loop around them. gain: whether tiles may
+    have a better order for any: not where no dependence joins iterations of the innermost loop, nor where it is done in its own
+    order anyway. ahead: whether sweeps may be done ahead (``lookahead``), so that there are fewer calls."""
+    return BUDGET // AHEAD if ahead else BUDGET if gain else BUDGET * COLD
+
+
 def small_test(
-    regions: Sequence[ast.stmt], changing: frozenset[str], known: frozenset[str], gain: bool
+    regions: Sequence[ast.stmt], changing: frozenset[str], known: frozenset[str], budget: int
 ) -> ast.expr | None:
-    """An expression of the driver's that is true where the regions in a loop compute for less long, on an average, than a call
-    takes; None where that is not known before the loop. changing: the names that the loop makes something else; known: those that
-    have a value before it. gain: whether tiles may have a better order for any: not where no dependence joins iterations of the
-    innermost loop, nor where it is done in its own order anyway."""
+    """An expression of the driver's that is true where the regions in a loop compute for no longer, on an average, than the
+    budget, in nanoseconds; None where that is not known before the loop. changing: the names that the loop makes something else;
+    known: those that have a value before it."""
     costs = [_of_loop(region, changing) if isinstance(region, ast.For) else None for region in regions]
     total: ast.expr | None = None
     for cost in costs:
@@ -72,7 +79,6 @@ def small_test(
     read = {node.id for node in ast.walk(total) if isinstance(node, ast.Name)}
     if not read <= known | {TRIPS, "len"}:
         return None
-    budget = BUDGET * (1 if gain else COLD)
     return ast.Compare(total, [ast.LtE()], [ast.Constant(budget * FASTER * len(costs))])
 
 

@@ -64,12 +64,12 @@ def whole_of(
     independent: Sequence[ast.For],
     sums: Mapping[tuple[int, int], tuple[str, ...]],
     are_tiled: bool,
-    gain: bool,
+    budget: int,
 ) -> Whole | None:
     """A loop with these regions as one of that name; None where it cannot be compiled, or not known how long regions take.
     independent: those of their innermost loops of which no dependence joins iterations. sums: of the regions, by line and column,
     those that they add terms to: of floats they are exact and rounded once behind each, as if it were called. are_tiled: whether
-    any of them is, so that small ones alone are better off in the loop; gain: whether tiles may have a better order for any."""
+    any of them is, so that small ones alone are better off in the loop: those that compute for no longer than the budget."""
     taken = {*around.locals, *all_names(around.source.tree)}
     try:
         elements = with_element_loops(statement, taken, partial(meaning, around.source.function), around.locals)
@@ -78,7 +78,7 @@ def whole_of(
         return None
     changing = frozenset(bound_names([statement])) - set(exchanged.names)  # arrays that change places are of one size
     known = around.assigned_before(statement).surely
-    test = small_test(regions, changing, known, gain) if are_tiled else ast.Constant(True)
+    test = small_test(regions, changing, known, budget) if are_tiled else ast.Constant(True)
     if test is None:
         return None
     if exposed_reads([statement]) & elements.copies.keys():
