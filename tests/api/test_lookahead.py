@@ -192,6 +192,31 @@ def test_what_is_kept_may_be_an_element(ahead: list[int]) -> None:
 
 
 @lw.nest
+def set_late(u, most):
+    """An array that has no value when the loop begins."""
+    for k in range(most):
+        change = 0.0
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                new = 0.5 * (u[i - 1, j] + u[i, j - 1])
+                change = max(change, abs(new - u[i, j]))
+                u[i, j] = new
+        if k == 0:
+            kept = u
+        if kept[2, 2] > 9:
+            break
+    return change
+
+
+@pytest.mark.usefixtures("little_optimised")
+def test_names_without_a_value_stand_for_nothing_yet(ahead: list[int]) -> None:
+    expected, found = smooth(), smooth()
+    assert set_late(found, 40) == set_late.python(expected, 40)
+    assert found.tobytes() == expected.tobytes()
+    assert not ahead
+
+
+@lw.nest
 def of_a_number(u, tol, most):
     for k in range(most):
         change = 0.0

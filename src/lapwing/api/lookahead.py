@@ -82,7 +82,7 @@ class LookaheadCall:
         return (
             all(isinstance(known[name], _NUMBERS) for name in loop.numbers if name in known)
             and all(type(known[name]) is list for name in loop.lists if name in known)
-            and all(type(known[name]) is np.ndarray and not known[name].dtype.hasobject for name in loop.arrays)
+            and all(_holds_numbers(known.get(name)) for name in loop.arrays)
         )
 
     def is_apart(self, known: Mapping[str, Any], arrays: Sequence[Array]) -> bool:
@@ -238,6 +238,10 @@ class _Ahead:
             count -= FEWEST
         for _ in range(count):
             self.region(*self._given)
+
+
+def _holds_numbers(value: Any) -> bool:
+    return type(value) is np.ndarray and not value.dtype.hasobject
 
 
 def _is_short(over: range) -> bool:

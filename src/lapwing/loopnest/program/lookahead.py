@@ -89,7 +89,7 @@ def lookahead_of(
     except _LooksAtArraysError:
         return None
     found = swept(around, region, control, f"{loops.name}_ahead")
-    if found is None or not _is_alike(found, statement, region):
+    if found is None or not found.arrays <= found.inputs.keys() or not _is_alike(found, statement, region):
         return None
     inputs = tuple(found.inputs.values())
     return Lookahead(statement, region, loops.name, found.source, inputs, others.numbers, others.lists, others.arrays)
