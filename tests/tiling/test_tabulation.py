@@ -140,3 +140,17 @@ def test_numbers_that_change_from_call_to_call() -> None:
 def test_small_nests_have_none() -> None:
     given = {"u": np.ones((9, 9)), "k": np.ones(9)}
     assert tabulation(decaying.bind(given), given, {"math": math}) is None
+
+
+@lw.nest
+def with_spacing(u, f, h, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + f[i, j] * h**2)
+
+
+def test_powers_of_arguments_alone_have_none() -> None:
+    """They are evaluated before the loops, so that products with them cost nothing but a multiplication."""
+    given: dict[str, Any] = {"u": np.ones((N, N)), "f": np.ones((N, N)), "h": 0.1, "sweeps": 30}
+    assert tabulation(with_spacing.bind(given), given, global_values(with_spacing.python)) is None

@@ -208,9 +208,9 @@ class _Ahead:
     def _looked(self, given: tuple[Any, ...], values: tuple[Any, ...], count: int) -> Any:
         names = self.call.nest.loops.parameters
         written = [v for n, v in zip(names, values, strict=False) if n in self.call.nest.loops.written]
+        start = time.perf_counter()
         with pooled():
             self._saved = [(array, array.copy()) for array in written]
-        start = time.perf_counter()
         try:
             self._found.extend(self.call.sweeps(values, count))
         except RefusedError:

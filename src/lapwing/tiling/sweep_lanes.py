@@ -32,7 +32,7 @@ Vector = tuple[int, ...]
 # Steps from what one lane writes to its use by the next one: no fewer, or the core waits for elements to move.
 _GAP = 2
 _FEWEST_LANES = 8
-_FEWEST_POSITIONS = 16  # of a row, without a mask
+_FEWEST_POSITIONS = 8  # of a row, without a mask
 _LARGEST_OFFSET = 4
 _LARGEST_BODY = 80  # operations: vectors of more do not fit registers
 
@@ -115,10 +115,11 @@ def lanes_of_sweeps(bound: BoundNest, sweeps: int) -> tuple[int, ...]:
     if found is None:
         return ()
     width = max(vector_bytes() // found.size, _FEWEST_LANES // 2)
-    several = tuple(count * width for count in (2, 4) if sweeps >= count * width)
-    if several:
-        return several if _near_bytes(bound, found, several[0]) <= caches.second_bytes() else (width, *several)
-    return (width,) if sweeps >= max(width // 2 + 1, 3) else ()
+    several = [count * width for count in (2, 4) if sweeps >= count * width]
+    several = [lanes for lanes in several if rows_are_long(bound, lanes)]
+    if several and _near_bytes(bound, found, several[0]) <= caches.second_bytes():
+        return tuple(several)
+    return (width, *several) if sweeps >= max(width // 2 + 1, 3) else ()
 
 
 def _near_bytes(bound: BoundNest, found: SweepLanes, lanes: int) -> int:
@@ -137,7 +138,7 @@ def rows_are_long(bound: BoundNest, lanes: int) -> bool:
     if bound.skew is not None:
         for k in range(len(extents)):
             extents[k] -= sum(abs(a) * (extents[m] - 1) for m, a in bound.skew.factors(k))
-    return extents[-1] >= found.shortest_row(lanes)
+    return extents[-1] + sum(found.halo[-1]) >= found.shortest_row(lanes)
 
 
 def _least_skew(old: set[Vector]) -> Vector:

@@ -182,7 +182,7 @@ class _Tabulating:
             self.nest, name=f"{self.nest.name}_{name}", parameters=(*self.nest.parameters, name), loops=loops,
             body=(store,), arrays=(*(a for a in self.nest.arrays if a not in self.nest.written), name), written=(name,),
             accumulators=(), returns=(), returns_tuple=False, sweep_depth=0, axis_loops={name: tuple(places)}, dead=(),
-            assumed=(),
+            assumed=(), by_sweep=False,
         )  # fmt: skip
         table = Table(name, tuple(high + 1 - low for low, high in ends), nest)
         if not self._holds(table):
@@ -280,11 +280,13 @@ class _Tabulating:
 
 
 def _is_costly(node: ir.Expression) -> bool:
-    """Whether a function or a power is called that takes longer than to look one up."""
+    """Whether a function or a power is called that takes longer than to look one up. Those of arguments alone are evaluated
+    before the loops anyway."""
     return any(
         (isinstance(part, ir.Binary) and part.operator == "**")
         or (isinstance(part, ir.Call) and "." in part.function and part.function.split(".")[1] not in _CHEAP)
         for part in _walk(node)
+        if any(isinstance(leaf, ir.LoopIndex | ir.Access | ir.Temporary) for leaf in _walk(part))
     )
 
 

@@ -92,6 +92,9 @@ def lookahead_of(
     if found is None or not found.arrays <= found.inputs.keys() or not _is_alike(found, statement, region):
         return None
     inputs = tuple(found.inputs.values())
+    passed = {value.id for name, value in found.inputs.items() if name in found.arrays and isinstance(value, ast.Name)}
+    if passed & (others.arrays | others.numbers):
+        return None
     return Lookahead(statement, region, loops.name, found.source, inputs, others.numbers, others.lists, others.arrays)
 
 
