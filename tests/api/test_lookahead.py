@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from comparing import check_arrays
 from hypothesis import strategies as st
+from inner_forms import vectors_of
 from loading import nest_of
 from randomness import first_seed, wanted
 from searching import search
@@ -114,6 +115,30 @@ def test_numbers_are_kept_and_errors_come_in_time(ahead: list[int]) -> None:
             found.append((u.tobytes(), history, kept.tobytes(), returned, len(history)))
         assert found[0] == found[1]
     assert ahead
+
+
+@lw.nest
+def without_reductions(u, most, stop):
+    for k in range(most):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
+        if k == stop:
+            return k
+    return -1
+
+
+@pytest.mark.usefixtures("little_optimised")
+@pytest.mark.parametrize("width", [64, 32, 16])
+def test_single_precision_with_vectors_of_any_length(width: int, ahead: list[int]) -> None:
+    """With the longest ones eight sweeps are too few."""
+    nest = lw.nest(without_reductions.python)
+    with vectors_of(width):
+        for stop in (17, 25, 28, 31, 39, 20, 33):
+            expected, found = (smooth((7, 90), np.float32) for _ in range(2))
+            assert nest(found, 60, stop) == nest.python(expected, 60, stop)
+            assert found.tobytes() == expected.tobytes()
+    assert 16 in ahead
 
 
 @lw.nest

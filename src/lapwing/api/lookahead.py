@@ -25,9 +25,9 @@ from lapwing.scratch_arrays import wanted
 SWEEPS = 16  # at once: two vectors of float64 with AVX-512
 FEWEST = SWEEPS // 2  # fewer are left to the region
 _FEWEST_BLOCKS = 4  # until it is known what they take
+_MOST_SAVED_BYTES = 1 << 30  # of an array: what may be too much is kept twice
 
 _NUMBERS = (int, float, complex, str, type(None), np.generic)
-MOST_SAVED_BYTES = 1 << 30
 
 Array = npt.NDArray[Any]
 
@@ -42,9 +42,11 @@ class _Sweeps(PlannedNest):
 
 @dataclass
 class _Pace:
-    """The least that a sweep has taken, in seconds: by itself, and among others. blocks: how often sweeps were done ahead; in the
-    first ones tiles are built and compared. iterations: of the loop, when it last ended."""
+    """fewest: sweeps that are worth being done at once. alone, ahead: the least that a sweep has taken, in seconds, by itself and
+    among others. blocks: how often sweeps were done ahead; in the first ones tiles are built and compared. iterations: of the
+    loop, when it last ended."""
 
+    fewest: int
     alone: float = math.inf
     ahead: float = math.inf
     blocks: int = 0
@@ -94,7 +96,9 @@ class LookaheadCall:
         """None where sweeps are not done ahead."""
         key = tuple(map(_kind, values))
         if key not in self.paces:
-            self.paces.keep(key, _Pace() if self._has_lanes(values) else None)
+            fewest = next((count for count in (FEWEST, SWEEPS) if self._has_lanes(values, count)), None)
+            has_most = fewest is not None and self._has_lanes(values, SWEEPS)
+            self.paces.keep(key, _Pace(fewest) if fewest is not None and has_most else None)
         return self.paces[key]
 
     def is_of(self, region: str) -> bool:
@@ -104,12 +108,13 @@ class LookaheadCall:
         """How many may be done at once; 0 where none are. arguments: the region's by name, arrays may be shapes."""
         *names, _ = self.nest.loops.parameters
         has_all = all(name in arguments for name in names)
-        return SWEEPS if has_all and self._has_lanes([arguments[name] for name in names]) else 0
+        return SWEEPS if has_all and self._has_lanes([arguments[name] for name in names], SWEEPS) else 0
 
-    def _has_lanes(self, values: Sequence[Any]) -> bool:
+    def _has_lanes(self, values: Sequence[Any], count: int) -> bool:
+        """Whether so many sweeps are lanes."""
         try:
             names = self.nest.loops.parameters
-            arguments = dict(zip(names, (*values, SWEEPS), strict=True))
+            arguments = dict(zip(names, (*values, count), strict=True))
             with wanted():
                 bound = self.nest.bind(arguments)
             return self.nest.planned(bound, 1, 1, 1, arguments).plan.joined >= FEWEST
@@ -192,14 +197,14 @@ class _Ahead:
         is_known = self.call.lookahead.is_counted or self._pace.iterations > self._done
         if is_known and not self.call.lookahead.is_counted:
             left = min(left, self._pace.iterations - self._done)
-        if not self._pace.pays or left < FEWEST or not (is_known or self._done >= SWEEPS):
+        if not self._pace.pays or left < self._pace.fewest or not (is_known or self._done >= SWEEPS):
             return 0
-        return SWEEPS if left >= SWEEPS else FEWEST
+        return SWEEPS if left >= SWEEPS else self._pace.fewest
 
     def _begin(self, values: tuple[Any, ...]) -> _Pace | None:
         arrays = [value for value in values if isinstance(value, np.ndarray)]
         assert self.known is not None
-        if any(type(a) is not np.ndarray or a.nbytes > MOST_SAVED_BYTES for a in arrays):
+        if any(type(a) is not np.ndarray or a.nbytes > _MOST_SAVED_BYTES for a in arrays):
             return None
         if not self.call.is_apart(self.known, arrays):
             return None
@@ -233,9 +238,10 @@ class _Ahead:
 
     def _again(self, count: int) -> None:
         """Do sweeps that were done before."""
-        if count >= FEWEST:
-            self.call.sweeps(self._values, FEWEST)
-            count -= FEWEST
+        assert self._pace is not None
+        if count >= self._pace.fewest:
+            self.call.sweeps(self._values, self._pace.fewest)
+            count -= self._pace.fewest
         for _ in range(count):
             self.region(*self._given)
 
