@@ -217,8 +217,8 @@ def test_what_is_kept_may_be_an_element(ahead: list[int]) -> None:
 
 
 @lw.nest
-def set_late(u, most):
-    """An array that has no value when the loop begins."""
+def set_late(u, rows, most):
+    """A row that has no value when the loop begins."""
     for k in range(most):
         change = 0.0
         for i in range(1, u.shape[0] - 1):
@@ -227,18 +227,130 @@ def set_late(u, most):
                 change = max(change, abs(new - u[i, j]))
                 u[i, j] = new
         if k == 0:
-            kept = u
-        if kept[2, 2] > 9:
+            row = rows[k % 3]
+        if row[1] > 9:
+            break
+    return change
+
+
+OMEGA = 1.0
+
+
+@lw.nest
+def of_a_global(u, most):
+    global OMEGA
+    OMEGA = 1.0
+    for k in range(most):
+        change = 0.0
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                new = 0.5 * OMEGA * (u[i - 1, j] + u[i, j - 1])
+                change = max(change, abs(new - u[i, j]))
+                u[i, j] = new
+        OMEGA = 0.9 * OMEGA
+    return change
+
+
+class Watched:
+    def __init__(self) -> None:
+        self.array = np.zeros((3, 3))
+
+    @property
+    def corner(self) -> float:
+        return float(self.array[1, 1])
+
+
+WATCHED = Watched()
+
+
+@lw.nest
+def of_an_object(u, most):
+    for k in range(most):
+        change = 0.0
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                new = 0.2 * (u[i - 1, j] + u[i, j + 1] + u[i + 1, j])
+                change = max(change, abs(new - u[i, j]))
+                u[i, j] = new
+        if WATCHED.corner < 0.15266893:
+            break
+    return k, change
+
+
+@lw.nest
+def begun_anew_now_and_then(u, most):
+    for k in range(most):
+        change = 0.0
+        if k % 5 == 4:
+            change = 1.0
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                new = 0.5 * (u[i - 1, j] + u[i, j - 1])
+                change = max(change, abs(new - u[i, j]))
+                u[i, j] = new
+        if change > 5:
             break
     return change
 
 
 @pytest.mark.usefixtures("little_optimised")
-def test_names_without_a_value_stand_for_nothing_yet(ahead: list[int]) -> None:
+@pytest.mark.parametrize("nest", [set_late, of_a_global, of_an_object, begun_anew_now_and_then], ids=lambda n: n.name)
+def test_what_is_not_known_before_the_loop(nest: lw.Nest, ahead: list[int]) -> None:
+    more = (smooth(),) if nest is set_late else ()
     expected, found = smooth(), smooth()
-    assert set_late(found, 40) == set_late.python(expected, 40)
+    WATCHED.array = expected
+    returned = nest.python(expected, *more, 40)
+    WATCHED.array = found
+    assert nest(found, *more, 40) == returned
     assert found.tobytes() == expected.tobytes()
     assert not ahead
+
+
+@lw.nest
+def resized_at_the_end(u, most):
+    kept = np.zeros(10)
+    for k in range(most):
+        change = 0.0
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                new = 0.5 * (u[i - 1, j] + u[i, j + 1])
+                change = max(change, abs(new - u[i, j]))
+                u[i, j] = new
+        kept[k % 10] = change
+        if change < 1e-9:
+            break
+    kept.resize(20)
+    return kept
+
+
+@pytest.mark.usefixtures("little_optimised")
+def test_nothing_is_referred_to_when_the_loop_has_ended(ahead: list[int]) -> None:
+    expected, found = smooth(), smooth()
+    assert resized_at_the_end(found, 40).tobytes() == resized_at_the_end.python(expected, 40).tobytes()
+    assert found.tobytes() == expected.tobytes()
+    assert ahead
+
+
+@lw.nest
+def sum_under_a_condition(u, most):
+    for k in range(most):
+        total = 0
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                new = 0.5 * (u[i - 1, j] + u[i, j + 1])
+                if new > 7.0:
+                    total += new
+                u[i, j] = new
+        if total > 1e9:
+            break
+    return total
+
+
+@pytest.mark.usefixtures("little_optimised")
+def test_a_sum_without_a_term_is_what_it_was() -> None:
+    expected, found = smooth(), smooth()
+    assert repr(sum_under_a_condition(found, 40)) == repr(sum_under_a_condition.python(expected, 40))
+    assert found.tobytes() == expected.tobytes()
 
 
 @lw.nest

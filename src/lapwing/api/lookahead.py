@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections import ChainMap, deque
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -68,24 +68,25 @@ class LookaheadCall:
 
     def alone(self, region: Callable[..., Any], wishes: PlannedNest) -> Callable[..., _Ahead]:
         """region: what is called for a sweep. wishes: with choices made by hand, which are for regions, nothing is done ahead."""
-        around = self.lookahead.nest.function.__globals__
 
         def begin(over: Any, own: Mapping[str, Any]) -> _Ahead:
             iterations = len(over) if type(over) is range and _is_short(over) else None
-            known = ChainMap(dict(own), around)
-            may = not wishes.is_cut_by_hand and self._is_of_numbers(known)
-            return _Ahead(self, region, iterations, known if may else None)
+            known = None if wishes.is_cut_by_hand else self._known(own)
+            return _Ahead(self, region, iterations, known)
 
         return begin
 
-    def _is_of_numbers(self, known: Mapping[str, Any]) -> bool:
-        """Whether the rest of the loop computes with numbers and keeps them, as far as names have values yet."""
+    def _known(self, own: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """What the names in the rest of the loop stand for, where it computes with numbers and keeps them; else None."""
         loop = self.lookahead
-        return (
+        known = {**own, **{name: loop.outside(name) for name in loop.from_outside}}
+        is_of_numbers = (
             all(isinstance(known[name], _NUMBERS) for name in loop.numbers if name in known)
-            and all(type(known[name]) is list for name in loop.lists if name in known)
-            and all(_holds_numbers(known.get(name)) for name in loop.arrays)
+            and all(type(known[name]) is list for name in loop.lists)
+            and all(_holds_numbers(known[name]) for name in loop.arrays)
+            and all(type(known[name]) in (np.ndarray, list) for name in loop.sized)
         )
+        return known if is_of_numbers else None
 
     def is_apart(self, known: Mapping[str, Any], arrays: Sequence[Array]) -> bool:
         """Whether the rest of the loop keeps numbers elsewhere than in these arrays."""
@@ -136,8 +137,8 @@ class LookaheadCall:
 class _Ahead:
     """One loop under way. known: what names in the driver stand for when it begins; None where nothing is done ahead.
 
-    ``_found``: what sweeps that have been done, but not been asked for yet, return. ``_saved``: the arrays that they write, as
-    they were before them and before ``_taken`` more.
+    ``_found``: what sweeps that have been done, but not been asked for yet, return. ``_saved``: where there are such, the arrays
+    that they write, as they were before them and before ``_taken`` more.
     """
 
     call: LookaheadCall
@@ -158,21 +159,31 @@ class _Ahead:
             if _are_same(values, self._values):
                 self._taken += 1
                 self._done += 1
-                return self._found.popleft()
+                return self._next()
             self.settle()
         count = self._how_many(values)
         returned = self._looked(given, values, count) if count else self._alone(given)
         self._done += 1
         return returned
 
+    def _next(self) -> Any:
+        returned = self._found.popleft()
+        if not self._found:
+            self._saved = []
+        return returned
+
     def settle(self) -> None:
         """The arrays are as they are after the sweeps that were asked for."""
+        if self._saved:
+            self._restore()
+            self._again(self._taken)
+
+    def end(self) -> None:
+        """The same when the loop has ended: nothing is kept."""
         if self._pace is not None:
             self._pace.iterations = self._done
-        if not self._found:
-            return
-        self._restore()
-        self._again(self._taken)
+        self.settle()
+        self._values = self._given = ()
 
     def _alone(self, given: tuple[Any, ...]) -> Any:
         if self.known is None:
@@ -193,6 +204,8 @@ class _Ahead:
                 self.known = None
                 return 0
         assert self._pace is not None
+        if self._pace.blocks >= _FEWEST_BLOCKS and self._pace.alone == math.inf:
+            return 0  # to know what one takes by itself
         left = math.inf if self.iterations is None else self.iterations - self._done
         is_known = self.call.lookahead.is_counted or self._pace.iterations > self._done
         if is_known and not self.call.lookahead.is_counted:
@@ -208,33 +221,40 @@ class _Ahead:
             return None
         if not self.call.is_apart(self.known, arrays):
             return None
+        self.known = {}  # nothing is kept from being freed
         return self.call.pace(values)
 
     def _looked(self, given: tuple[Any, ...], values: tuple[Any, ...], count: int) -> Any:
         names = self.call.nest.loops.parameters
         written = [v for n, v in zip(names, values, strict=False) if n in self.call.nest.loops.written]
         start = time.perf_counter()
-        with pooled():
-            self._saved = [(array, array.copy()) for array in written]
+        try:
+            with pooled():
+                self._saved = [(array, array.copy()) for array in written]
+        except MemoryError:
+            self.known = None
+            return self._alone(given)
+        self._values, self._given, self._taken = values, given, 0
         try:
             self._found.extend(self.call.sweeps(values, count))
         except RefusedError:
+            self._restore()
             self.known = None
             return self._alone(given)
         except BaseException:
             self._restore()
             raise
+        self._taken = 1
         assert self._pace is not None
         self._pace.ahead = min(self._pace.ahead, (time.perf_counter() - start) / count)
         self._pace.blocks += 1
-        self._values, self._given, self._taken = values, given, 1
-        return self._found.popleft()
+        return self._next()
 
     def _restore(self) -> None:
+        self._found.clear()
         for array, values in self._saved:
             array[...] = values
         self._saved = []
-        self._found.clear()
 
     def _again(self, count: int) -> None:
         """Do sweeps that were done before."""
@@ -261,7 +281,7 @@ def _is_short(over: range) -> bool:
 def _kind(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.dtype, value.shape, value.strides
-    return type(value), value if isinstance(value, int) else None
+    return type(value), value if isinstance(value, int | np.integer) else None
 
 
 def _are_same(values: Sequence[Any], others: Sequence[Any]) -> bool:

@@ -47,11 +47,11 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     const int64_t j_size = j_high - j_low + 2;
     const int64_t k_low = box->lo[3], k_high = box->hi[3];
     const int64_t k_size = k_high - k_low + 2;
-    const bool fits = k_size >= 56;
+    const bool fits = k_size >= 32;
     const int64_t sweep_end = box->hi[0];
     int64_t sweep = box->lo[0];
-    while (fits && sweep_end - sweep >= 8) {
-        const int64_t at_work = lw_min_i64(16, sweep_end - sweep);
+    while (fits && sweep_end - sweep >= 4) {
+        const int64_t at_work = lw_min_i64(8, sweep_end - sweep);
         const int64_t last = at_work - 1;
         const int64_t lag = j_size; /* rows, from lane to lane */
         const int64_t f_here_along_i = f_s0;
@@ -70,26 +70,26 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
             u_origin = (i) * u_s0 + (j) * u_s1 + (k);
         }
         const int64_t u_rows_kept = lw_max_i64(1, j_size) + 1;
-        double *const u_room = lw_new_row((u_rows_kept * k_size + 6) * 16, sizeof(double));
-        double *const u_ring = u_room + 48;
+        double *const u_room = lw_new_row((u_rows_kept * k_size + 6) * 8, sizeof(double));
+        double *const u_ring = u_room + 24;
         int64_t u_slot = 0;
         const int64_t rows = (i_high - i_low) * j_size + j_high - j_low + lag * last + 2;
-        int64_t i_of[16];
-        int64_t j_of[16];
-        int64_t active[16] = {0};
-        int64_t inside[34][16]; /* at the ends of rows */
-        int64_t column[34][16]; /* the position, or one inside */
-        for (int64_t end = 0; end < 34; ++end) {
-            const int64_t position = end < 31 ? end : k_size - 34 + end;
-            for (int64_t lane = 0; lane < 16; ++lane) {
+        int64_t i_of[8];
+        int64_t j_of[8];
+        int64_t active[8] = {0};
+        int64_t inside[18][8]; /* at the ends of rows */
+        int64_t column[18][8]; /* the position, or one inside */
+        for (int64_t end = 0; end < 18; ++end) {
+            const int64_t position = end < 15 ? end : k_size - 18 + end;
+            for (int64_t lane = 0; lane < 8; ++lane) {
                 const int64_t by = 2 * lane - (position < 2 * lane ? k_size : 0), at = position - by;
                 inside[end][lane] = -(at >= 1 && at < k_size - 1);
                 column[end][lane] = lw_min_i64(lw_max_i64(at, 1), k_size - 2) + by;
             }
         }
-        int64_t u_row[16] = {0}; /* the element of a lane at position 0 */
-        int64_t f_here_row[16]; /* the element of a lane at position 0 */
-        for (int64_t lane = 0; lane < 16; ++lane) {
+        int64_t u_row[8] = {0}; /* the element of a lane at position 0 */
+        int64_t f_here_row[8]; /* the element of a lane at position 0 */
+        for (int64_t lane = 0; lane < 8; ++lane) {
             int64_t before_2 = -1 - lag * lane;
             const int64_t j_whole = lw_floordiv_i64(before_2, j_size);
             j_of[lane] = before_2 - j_whole * j_size;
@@ -97,17 +97,17 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
             i_of[lane] = before_2;
             f_here_row[lane] = f_here_origin + f_here_along_i + f_here_along_j - 2 * f_here_along_k * lane;
         }
-        vector_of_float64 u_1_ago_0 = {0}, u_1_ago_1 = {0};
-        vector_of_float64 u_2_ago_0 = {0}, u_2_ago_1 = {0};
-        vector_of_float64 u_k_plus_1_0 = {0}, u_k_plus_1_1 = {0};
-        vector_of_float64 u_before_0 = {0}, u_before_1 = {0};
+        vector_of_float64 u_1_ago_0 = {0};
+        vector_of_float64 u_2_ago_0 = {0};
+        vector_of_float64 u_k_plus_1_0 = {0};
+        vector_of_float64 u_before_0 = {0};
         for (int64_t row = 0; row < rows; ++row) {
-            double *const u_at = u_ring + u_slot * k_size * 16;
-            const double *const u_behind_j_1 = u_ring + lw_around(u_slot - (1), u_rows_kept) * k_size * 16;
+            double *const u_at = u_ring + u_slot * k_size * 8;
+            const double *const u_behind_j_1 = u_ring + lw_around(u_slot - (1), u_rows_kept) * k_size * 8;
             const double *const u_behind_i_1_j_ahead_1 = u_ring + lw_around(u_slot - (j_size - 1), u_rows_kept) * k_size
-                    * 16;
-            const double *const u_behind_i_1 = u_ring + lw_around(u_slot - (j_size), u_rows_kept) * k_size * 16;
-            for (int64_t lane = 0; lane < 16; ++lane) {
+                    * 8;
+            const double *const u_behind_i_1 = u_ring + lw_around(u_slot - (j_size), u_rows_kept) * k_size * 8;
+            for (int64_t lane = 0; lane < 8; ++lane) {
                 u_row[lane] += u_along_k * k_size;
                 f_here_row[lane] += f_here_along_k * k_size;
             }
@@ -126,7 +126,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
             const int64_t row_end = row == rows - 1 ? lw_min_i64(k_size, 2 * last) : k_size, tail = k_size - 3;
             int64_t position = 0;
             while (position < row_end) {
-                if (position > 0 && position % 2 == 0 && position < 32) {
+                if (position > 0 && position % 2 == 0 && position < 16) {
                     const int64_t lane = position / 2;
                     ++j_of[lane];
                     if (j_of[lane] == j_size) {
@@ -140,35 +140,26 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                             * f_here_along_j - 2 * f_here_along_k * lane : f_here_origin + f_here_along_i
                             + f_here_along_j - 2 * f_here_along_k * lane;
                 }
-                if (position == 31) {
+                if (position == 15) {
                     bool all = true;
-                    for (int64_t lane = 0; lane < 16; ++lane) all = all && active[lane];
+                    for (int64_t lane = 0; lane < 8; ++lane) all = all && active[lane];
                     const int64_t u_first = u_row[0];
                     const int64_t f_here_first = f_here_row[0];
                     const int64_t u_out = u_row[last];
                     for (; all && position < tail; ++position) {
                         const int64_t u_here = u_first + u_along_k * position;
                         vector_of_float64 u_i_minus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1
-                                + (position) * 16);
-                        vector_of_float64 u_i_minus_1_1 = *(const vector_of_float64_anywhere *)(u_behind_i_1
-                                + (position) * 16 + 8);
+                                + (position) * 8);
                         vector_of_float64 u_j_minus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_j_1
-                                + (position) * 16);
-                        vector_of_float64 u_j_minus_1_1 = *(const vector_of_float64_anywhere *)(u_behind_j_1
-                                + (position) * 16 + 8);
+                                + (position) * 8);
                         vector_of_float64 u_i_plus_1_0 = LW_SHUFFLE(vector_of_int64, u_2_ago_0, u_2_ago_0, 7, 8, 9, 10,
                                 11, 12, 13, 14);
                         u_i_plus_1_0[0] = u[u_here + u_along_i];
-                        vector_of_float64 u_i_plus_1_1 = LW_SHUFFLE(vector_of_int64, u_2_ago_0, u_2_ago_1, 7, 8, 9, 10,
-                                11, 12, 13, 14);
                         vector_of_float64 u_j_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1_j_ahead_1
-                                + (position - 2) * 16 - 1);
+                                + (position - 2) * 8 - 1);
                         u_j_plus_1_0[0] = u[u_here + u_along_j];
-                        vector_of_float64 u_j_plus_1_1 = *(const vector_of_float64_anywhere *)(u_behind_i_1_j_ahead_1
-                                + (position - 2) * 16 + 7);
-                        u_k_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1 + (position - 1) * 16 - 1);
+                        u_k_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1 + (position - 1) * 8 - 1);
                         u_k_plus_1_0[0] = u[u_here + u_along_k];
-                        u_k_plus_1_1 = *(const vector_of_float64_anywhere *)(u_behind_i_1 + (position - 1) * 16 + 7);
                         const vector_of_float64 f_here_0 = {f[f_here_first + f_here_along_k * position], f[f_here_first
                                 + f_here_along_k * position - (f_here_along_i + 2 * f_here_along_k)], f[f_here_first
                                 + f_here_along_k * position - 2 * (f_here_along_i + 2 * f_here_along_k)], f[f_here_first
@@ -177,17 +168,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                                 + f_here_along_k * position - 5 * (f_here_along_i + 2 * f_here_along_k)], f[f_here_first
                                 + f_here_along_k * position - 6 * (f_here_along_i + 2 * f_here_along_k)], f[f_here_first
                                 + f_here_along_k * position - 7 * (f_here_along_i + 2 * f_here_along_k)]};
-                        const vector_of_float64 f_here_1 = {f[f_here_first + f_here_along_k * position - 8
-                                * (f_here_along_i + 2 * f_here_along_k)], f[f_here_first + f_here_along_k * position - 9
-                                * (f_here_along_i + 2 * f_here_along_k)], f[f_here_first + f_here_along_k * position
-                                - 10 * (f_here_along_i + 2 * f_here_along_k)], f[f_here_first + f_here_along_k
-                                * position - 11 * (f_here_along_i + 2 * f_here_along_k)], f[f_here_first
-                                + f_here_along_k * position - 12 * (f_here_along_i + 2 * f_here_along_k)],
-                                f[f_here_first + f_here_along_k * position - 13 * (f_here_along_i + 2
-                                * f_here_along_k)], f[f_here_first + f_here_along_k * position - 14 * (f_here_along_i
-                                + 2 * f_here_along_k)], f[f_here_first + f_here_along_k * position - 15
-                                * (f_here_along_i + 2 * f_here_along_k)]};
-                        vector_of_float64 u_now_0 = u_before_0, u_now_1 = u_before_1;
+                        vector_of_float64 u_now_0 = u_before_0;
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
                             over_relaxed_point_in_vector((const double *)&u_i_minus_1_0, (const double *)&u_j_minus_1_0,
@@ -195,62 +176,35 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                                     (const double *)&u_j_plus_1_0, (const double *)&u_k_plus_1_0,
                                     (const double *)&f_here_0, (double *)&u_now_0, lane);
                         }
-                        #pragma omp simd
-                        for (int64_t lane = 0; lane < 8; ++lane) {
-                            over_relaxed_point_in_vector((const double *)&u_i_minus_1_1, (const double *)&u_j_minus_1_1,
-                                    (const double *)&u_1_ago_1, (const double *)&u_i_plus_1_1,
-                                    (const double *)&u_j_plus_1_1, (const double *)&u_k_plus_1_1,
-                                    (const double *)&f_here_1, (double *)&u_now_1, lane);
-                        }
-                        *(vector_of_float64_anywhere *)(u_at + position * 16) = u_now_0;
-                        *(vector_of_float64_anywhere *)(u_at + position * 16 + 8) = u_now_1;
-                        u[u_out + u_along_k * position] = u_at[position * 16 + last];
+                        *(vector_of_float64_anywhere *)(u_at + position * 8) = u_now_0;
+                        u[u_out + u_along_k * position] = u_at[position * 8 + last];
                         u_before_0 = u_k_plus_1_0;
-                        u_before_1 = u_k_plus_1_1;
                         u_2_ago_0 = u_1_ago_0;
-                        u_2_ago_1 = u_1_ago_1;
                         u_1_ago_0 = u_now_0;
-                        u_1_ago_1 = u_now_1;
                         __asm__ volatile("" ::: "memory");
                     }
                     for (; !all && position < tail; ++position) {
                         const vector_of_int64 mask_0 = *(const vector_of_int64_anywhere *)(active + 0);
-                        const vector_of_int64 mask_1 = *(const vector_of_int64_anywhere *)(active + 8);
                         const int64_t u_here = u_first + u_along_k * position;
                         vector_of_float64 u_i_minus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1
-                                + (position) * 16);
-                        vector_of_float64 u_i_minus_1_1 = *(const vector_of_float64_anywhere *)(u_behind_i_1
-                                + (position) * 16 + 8);
+                                + (position) * 8);
                         vector_of_float64 u_j_minus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_j_1
-                                + (position) * 16);
-                        vector_of_float64 u_j_minus_1_1 = *(const vector_of_float64_anywhere *)(u_behind_j_1
-                                + (position) * 16 + 8);
+                                + (position) * 8);
                         vector_of_float64 u_i_plus_1_0 = LW_SHUFFLE(vector_of_int64, u_2_ago_0, u_2_ago_0, 7, 8, 9, 10,
                                 11, 12, 13, 14);
                         if (there_1) u_i_plus_1_0[0] = u[u_here + u_along_i];
-                        vector_of_float64 u_i_plus_1_1 = LW_SHUFFLE(vector_of_int64, u_2_ago_0, u_2_ago_1, 7, 8, 9, 10,
-                                11, 12, 13, 14);
                         vector_of_float64 u_j_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1_j_ahead_1
-                                + (position - 2) * 16 - 1);
+                                + (position - 2) * 8 - 1);
                         if (there_2) u_j_plus_1_0[0] = u[u_here + u_along_j];
-                        vector_of_float64 u_j_plus_1_1 = *(const vector_of_float64_anywhere *)(u_behind_i_1_j_ahead_1
-                                + (position - 2) * 16 + 7);
-                        u_k_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1 + (position - 1) * 16 - 1);
+                        u_k_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1 + (position - 1) * 8 - 1);
                         if (there_3) u_k_plus_1_0[0] = u[u_here + u_along_k];
-                        u_k_plus_1_1 = *(const vector_of_float64_anywhere *)(u_behind_i_1 + (position - 1) * 16 + 7);
                         const vector_of_float64 f_here_0 = {f[f_here_row[0] + f_here_along_k * position],
                                 f[f_here_row[1] + f_here_along_k * position], f[f_here_row[2] + f_here_along_k
                                 * position], f[f_here_row[3] + f_here_along_k * position], f[f_here_row[4]
                                 + f_here_along_k * position], f[f_here_row[5] + f_here_along_k * position],
                                 f[f_here_row[6] + f_here_along_k * position], f[f_here_row[7] + f_here_along_k
                                 * position]};
-                        const vector_of_float64 f_here_1 = {f[f_here_row[8] + f_here_along_k * position],
-                                f[f_here_row[9] + f_here_along_k * position], f[f_here_row[10] + f_here_along_k
-                                * position], f[f_here_row[11] + f_here_along_k * position], f[f_here_row[12]
-                                + f_here_along_k * position], f[f_here_row[13] + f_here_along_k * position],
-                                f[f_here_row[14] + f_here_along_k * position], f[f_here_row[15] + f_here_along_k
-                                * position]};
-                        vector_of_float64 u_now_0 = u_before_0, u_now_1 = u_before_1;
+                        vector_of_float64 u_now_0 = u_before_0;
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
                             over_relaxed_point_in_vector((const double *)&u_i_minus_1_0, (const double *)&u_j_minus_1_0,
@@ -258,96 +212,54 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                                     (const double *)&u_j_plus_1_0, (const double *)&u_k_plus_1_0,
                                     (const double *)&f_here_0, (double *)&u_now_0, lane);
                         }
-                        #pragma omp simd
-                        for (int64_t lane = 0; lane < 8; ++lane) {
-                            over_relaxed_point_in_vector((const double *)&u_i_minus_1_1, (const double *)&u_j_minus_1_1,
-                                    (const double *)&u_1_ago_1, (const double *)&u_i_plus_1_1,
-                                    (const double *)&u_j_plus_1_1, (const double *)&u_k_plus_1_1,
-                                    (const double *)&f_here_1, (double *)&u_now_1, lane);
-                        }
                         u_now_0 = (vector_of_float64)((mask_0 & (vector_of_int64)u_now_0) | (~mask_0
                                 & (vector_of_int64)u_before_0));
-                        *(vector_of_float64_anywhere *)(u_at + position * 16) = u_now_0;
-                        u_now_1 = (vector_of_float64)((mask_1 & (vector_of_int64)u_now_1) | (~mask_1
-                                & (vector_of_int64)u_before_1));
-                        *(vector_of_float64_anywhere *)(u_at + position * 16 + 8) = u_now_1;
-                        if (active[last]) u[u_out + u_along_k * position] = u_at[position * 16 + last];
+                        *(vector_of_float64_anywhere *)(u_at + position * 8) = u_now_0;
+                        if (active[last]) u[u_out + u_along_k * position] = u_at[position * 8 + last];
                         u_before_0 = u_k_plus_1_0;
-                        u_before_1 = u_k_plus_1_1;
                         u_2_ago_0 = u_1_ago_0;
-                        u_2_ago_1 = u_1_ago_1;
                         u_1_ago_0 = u_now_0;
-                        u_1_ago_1 = u_now_1;
                         __asm__ volatile("" ::: "memory");
                     }
                 }
-                const int64_t end = position < 31 ? position : position - tail + 31;
+                const int64_t end = position < 15 ? position : position - tail + 15;
                 const vector_of_int64 mask_0 = *(const vector_of_int64_anywhere *)(active + 0)
                         & *(const vector_of_int64_anywhere *)(inside[end] + 0);
-                const vector_of_int64 mask_1 = *(const vector_of_int64_anywhere *)(active + 8)
-                        & *(const vector_of_int64_anywhere *)(inside[end] + 8);
                 const int64_t u_here = u_row[0] + u_along_k * position;
-                vector_of_float64 u_i_minus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1 + (position) * 16);
-                vector_of_float64 u_i_minus_1_1 = *(const vector_of_float64_anywhere *)(u_behind_i_1 + (position) * 16
-                        + 8);
-                vector_of_float64 u_j_minus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_j_1 + (position) * 16);
-                vector_of_float64 u_j_minus_1_1 = *(const vector_of_float64_anywhere *)(u_behind_j_1 + (position) * 16
-                        + 8);
+                vector_of_float64 u_i_minus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1 + (position) * 8);
+                vector_of_float64 u_j_minus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_j_1 + (position) * 8);
                 vector_of_float64 u_i_plus_1_0 = LW_SHUFFLE(vector_of_int64, u_2_ago_0, u_2_ago_0, 7, 8, 9, 10, 11, 12,
                         13, 14);
                 if (there_1) u_i_plus_1_0[0] = u[u_here + u_along_i];
-                vector_of_float64 u_i_plus_1_1 = LW_SHUFFLE(vector_of_int64, u_2_ago_0, u_2_ago_1, 7, 8, 9, 10, 11, 12,
-                        13, 14);
                 vector_of_float64 u_j_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1_j_ahead_1
-                        + (position - 2) * 16 - 1);
+                        + (position - 2) * 8 - 1);
                 if (there_2) u_j_plus_1_0[0] = u[u_here + u_along_j];
-                vector_of_float64 u_j_plus_1_1 = *(const vector_of_float64_anywhere *)(u_behind_i_1_j_ahead_1
-                        + (position - 2) * 16 + 7);
-                u_k_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1 + (position - 1) * 16 - 1);
+                u_k_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1 + (position - 1) * 8 - 1);
                 if (there_3 && position < k_size - 1) u_k_plus_1_0[0] = u[u_here + u_along_k];
                 if (there_3) u_before_0[0] = u[u_here];
-                u_k_plus_1_1 = *(const vector_of_float64_anywhere *)(u_behind_i_1 + (position - 1) * 16 + 7);
                 const vector_of_float64 f_here_0 = {f[f_here_row[0] + f_here_along_k * column[end][0]], f[f_here_row[1]
                         + f_here_along_k * column[end][1]], f[f_here_row[2] + f_here_along_k * column[end][2]],
                         f[f_here_row[3] + f_here_along_k * column[end][3]], f[f_here_row[4] + f_here_along_k
                         * column[end][4]], f[f_here_row[5] + f_here_along_k * column[end][5]], f[f_here_row[6]
                         + f_here_along_k * column[end][6]], f[f_here_row[7] + f_here_along_k * column[end][7]]};
-                const vector_of_float64 f_here_1 = {f[f_here_row[8] + f_here_along_k * column[end][8]], f[f_here_row[9]
-                        + f_here_along_k * column[end][9]], f[f_here_row[10] + f_here_along_k * column[end][10]],
-                        f[f_here_row[11] + f_here_along_k * column[end][11]], f[f_here_row[12] + f_here_along_k
-                        * column[end][12]], f[f_here_row[13] + f_here_along_k * column[end][13]], f[f_here_row[14]
-                        + f_here_along_k * column[end][14]], f[f_here_row[15] + f_here_along_k * column[end][15]]};
-                vector_of_float64 u_now_0 = u_before_0, u_now_1 = u_before_1;
+                vector_of_float64 u_now_0 = u_before_0;
                 #pragma omp simd
                 for (int64_t lane = 0; lane < 8; ++lane) {
                     over_relaxed_point_in_vector((const double *)&u_i_minus_1_0, (const double *)&u_j_minus_1_0,
                             (const double *)&u_1_ago_0, (const double *)&u_i_plus_1_0, (const double *)&u_j_plus_1_0,
                             (const double *)&u_k_plus_1_0, (const double *)&f_here_0, (double *)&u_now_0, lane);
                 }
-                #pragma omp simd
-                for (int64_t lane = 0; lane < 8; ++lane) {
-                    over_relaxed_point_in_vector((const double *)&u_i_minus_1_1, (const double *)&u_j_minus_1_1,
-                            (const double *)&u_1_ago_1, (const double *)&u_i_plus_1_1, (const double *)&u_j_plus_1_1,
-                            (const double *)&u_k_plus_1_1, (const double *)&f_here_1, (double *)&u_now_1, lane);
-                }
                 u_now_0 = (vector_of_float64)((mask_0 & (vector_of_int64)u_now_0) | (~mask_0
                         & (vector_of_int64)u_before_0));
-                *(vector_of_float64_anywhere *)(u_at + position * 16) = u_now_0;
-                u_now_1 = (vector_of_float64)((mask_1 & (vector_of_int64)u_now_1) | (~mask_1
-                        & (vector_of_int64)u_before_1));
-                *(vector_of_float64_anywhere *)(u_at + position * 16 + 8) = u_now_1;
-                if (u_slot == 0 && position < 3) memcpy(u_ring + (u_rows_kept * k_size + position) * 16, u_at + position
-                        * 16, 16 * sizeof(double));
-                if (u_slot == u_rows_kept - 1 && position >= k_size - 3) memcpy(u_ring + (position - k_size) * 16, u_at
-                        + position * 16, 16 * sizeof(double));
-                if (active[last] & inside[end][last]) u[u_row[last] + u_along_k * position] = u_at[position * 16
-                        + last];
+                *(vector_of_float64_anywhere *)(u_at + position * 8) = u_now_0;
+                if (u_slot == 0 && position < 3) memcpy(u_ring + (u_rows_kept * k_size + position) * 8, u_at + position
+                        * 8, 8 * sizeof(double));
+                if (u_slot == u_rows_kept - 1 && position >= k_size - 3) memcpy(u_ring + (position - k_size) * 8, u_at
+                        + position * 8, 8 * sizeof(double));
+                if (active[last] & inside[end][last]) u[u_row[last] + u_along_k * position] = u_at[position * 8 + last];
                 u_before_0 = u_k_plus_1_0;
-                u_before_1 = u_k_plus_1_1;
                 u_2_ago_0 = u_1_ago_0;
-                u_2_ago_1 = u_1_ago_1;
                 u_1_ago_0 = u_now_0;
-                u_1_ago_1 = u_now_1;
                 __asm__ volatile("" ::: "memory");
                 ++position;
             }

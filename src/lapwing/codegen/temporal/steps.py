@@ -70,8 +70,8 @@ class StepWriter(TileWriter):
         )
 
     def _terms_of(self, total: t.Accumulator) -> int:
-        """How many terms an iteration gives to a sum."""
-        return sum(isinstance(s, t.TypedAccumulate) and s.name == total.name for s in self._straight.statements)
+        """How many terms every iteration gives to a sum. Under a condition there may be none, which a sum may show."""
+        return sum(isinstance(s, t.TypedAccumulate) and s.name == total.name for s in self.given.body.statements)
 
     # -- names -----------------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
     before                                   after
     for k in range(most):                    over = range(most)
-        change = 0.0                         ahead = lookahead(over, locals())
+        change = 0.0                         ahead = lookahead(over, {"tol": tol})
         change = region(u, tol, change)      try:
         if change < tol:                         for k in over:
             break                                    change = 0.0
@@ -10,7 +10,7 @@
                                                      if change < tol:
                                                          break
                                              finally:
-                                                 ahead.settle()
+                                                 ahead.end()
 
 Sweeps that are done at once need not wait for one another. Whether they were too many shows in what the tests say of the
 reductions of each: then the arrays are as they were before, and those that the loop has come to are done again (speculation with
@@ -23,9 +23,9 @@ from __future__ import annotations
 import ast
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,8 @@ class Lookahead:
     parameter is how many iterations that has; inputs: what the driver passes for the others.
 
     numbers: names of what the rest of the loop computes with; lists, arrays: of what it appends numbers to, and of what it has
-    elements of."""
+    elements of; sized: of what it asks the size of. passed: those of them that are the function's own and have a value before
+    the loop; from_outside: those that are not, and ``outside`` tells what they stand for."""
 
     statement: ast.For | ast.While = field(repr=False)
     region: ast.stmt = field(repr=False)
@@ -58,6 +59,10 @@ class Lookahead:
     numbers: frozenset[str]
     lists: frozenset[str]
     arrays: frozenset[str]
+    sized: frozenset[str]
+    passed: tuple[str, ...]
+    from_outside: frozenset[str]
+    outside: Callable[[str], Any] = field(repr=False)
 
     @cached_property
     def is_counted(self) -> bool:
@@ -79,6 +84,8 @@ def lookahead_of(
         return None
     if isinstance(statement, ast.For) and not is_range(statement.iter):
         return None
+    if bound_names([statement]) - around.locals:
+        return None  # what other functions see, and regions look at
     rest = [s for s in statement.body if s is not region]
     if len(rest) == len(statement.body):
         return None
@@ -91,11 +98,20 @@ def lookahead_of(
     found = swept(around, region, control, f"{loops.name}_ahead")
     if found is None or not found.arrays <= found.inputs.keys() or not _is_alike(found, statement, region):
         return None
-    inputs = tuple(found.inputs.values())
-    passed = {value.id for name, value in found.inputs.items() if name in found.arrays and isinstance(value, ast.Name)}
-    if passed & (others.arrays | others.numbers):
+    swept_over = {value.id for n, value in found.inputs.items() if n in found.arrays and isinstance(value, ast.Name)}
+    if swept_over & (others.arrays | others.numbers):
         return None
-    return Lookahead(statement, region, loops.name, found.source, inputs, others.numbers, others.lists, others.arrays)
+    names = others.numbers | others.lists | others.arrays | others.sized
+    used = names & around.locals
+    surely = around.assigned_before(statement).surely
+    if (used - surely) & (around.set_outside(statement) | others.lists | others.arrays | others.sized):
+        return None  # it may have no value yet when the loop begins
+    inputs, passed = tuple(found.inputs.values()), tuple(sorted(used & surely))
+    outside = partial(meaning, around.source.function)
+    return Lookahead(
+        statement, region, loops.name, found.source, inputs, others.numbers, others.lists, others.arrays, others.sized,
+        passed, names - around.locals, outside,
+    )  # fmt: skip
 
 
 def _is_alike(found: Swept, statement: ast.For | ast.While, region: ast.stmt) -> bool:
@@ -103,7 +119,9 @@ def _is_alike(found: Swept, statement: ast.For | ast.While, region: ast.stmt) ->
     begin with, and these are set anew."""
     changing = bound_names([statement])
     starts = set(found.outputs.values())
-    anew = {name for s in statement.body[: statement.body.index(region)] for name in constant_names(s)}
+    anew = set[str]()
+    for before in statement.body[: statement.body.index(region)]:
+        anew = anew - bound_names([before]) | constant_names(before)
     for parameter, value in found.inputs.items():
         read = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
         if read & changing and not (parameter in starts and read <= anew):
@@ -123,6 +141,7 @@ class _Others:
         self.numbers: frozenset[str] = frozenset()
         self.lists: frozenset[str] = frozenset()
         self.arrays: frozenset[str] = frozenset()
+        self.sized: frozenset[str] = frozenset()
 
     def heading(self, statement: ast.For | ast.While) -> None:
         if isinstance(statement, ast.While):
@@ -186,19 +205,27 @@ class _Others:
                 pass
             case ast.Name(id=name):
                 self.numbers |= {name}
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute) if attribute in _SIZES:
+                self.sized |= {name}
             case ast.Attribute(value=ast.Name(id=name), attr=attribute):
-                if attribute not in _SIZES and not isinstance(
-                    getattr(self._meaning(name), attribute, None), float | int
-                ):
+                module = self._meaning(name)
+                is_module = any(module is one for one in (math, np))
+                if not is_module or not isinstance(getattr(module, attribute, None), float):
                     raise _LooksAtArraysError
-            case ast.Subscript(value=ast.Attribute(value=ast.Name(), attr="shape"), slice=index):
+            case ast.Subscript(value=ast.Attribute(value=ast.Name(id=name), attr="shape"), slice=index):
+                self.sized |= {name}
                 self._value(index)
             case ast.Subscript(value=ast.Name(id=name), slice=index):
                 self.arrays |= {name}
                 self._value(index)
-            case ast.Call(func=ast.Name(id="len"), args=[ast.Name() | ast.Attribute(attr="shape")], keywords=[]):
+            case ast.Call(
+                func=ast.Name(id="len"),
+                args=[ast.Name(id=name) | ast.Attribute(value=ast.Name(id=name), attr="shape")],
+                keywords=[],
+            ):
                 if self._meaning("len") is not len:
                     raise _LooksAtArraysError
+                self.sized |= {name}
             case ast.Call(func=ast.Name() | ast.Attribute(value=ast.Name()) as called, args=arguments, keywords=[]):
                 if not self._is_of_numbers(called):
                     raise _LooksAtArraysError
@@ -234,5 +261,8 @@ class _Others:
                 module = self._meaning(name)
                 if module is time:
                     return attribute in ("perf_counter", "time", "monotonic")
-                return module in (math, np) and canonical_name(getattr(module, attribute, None)) is not None
+                return (
+                    any(module is one for one in (math, np))
+                    and canonical_name(getattr(module, attribute, None)) is not None
+                )
         return False

@@ -15,7 +15,7 @@ from lapwing.loopnest.frontend.function import too_deep
 from lapwing.loopnest.normalisation.names import BLOCKS
 from lapwing.loopnest.program.deletions import dead_after, deleted_arguments, last_deletions
 from lapwing.loopnest.program.lookahead import Lookahead
-from lapwing.loopnest.program.looks import LOCALS, NAMES, looking
+from lapwing.loopnest.program.looks import NAMES, looking
 from lapwing.loopnest.program.outlining import Outlined, is_set_of, value_of
 from lapwing.loopnest.program.procedures import procedures, with_procedures
 from lapwing.loopnest.program.regions import Interpreted, Region, choose_regions
@@ -73,11 +73,11 @@ class Program:
         the arrays that change places. follow: is given what the outermost loops around regions go over, and gives what they do.
         wholes: called in the place of those, where the regions in them are small; each gives its outputs, or None where it has
         done nothing. Where they are given Python does regions that it is the faster one for; calls are nests then
-        (``Nest.knows``).
+        (``Nest.knows``). lookaheads: with wholes, what is called for every loop whose sweeps may be done ahead (``lookahead``).
         Errors name the lines that the user wrote."""
         if wholes is not None:
             code = self._shortening_driver if not sweeps else self._shortening_sweeping_driver
-            return code.function(*calls, *procedures, *sweeps, follow or _as_it_is, trips, *wholes, *lookaheads, locals)
+            return code.function(*calls, *procedures, *sweeps, follow or _as_it_is, trips, *wholes, *lookaheads)
         code = self._sweeping_driver if sweeps else self._driver
         return code.function(*calls, *procedures, *sweeps, follow or _as_it_is)
 
@@ -238,7 +238,7 @@ def with_calls(
     place others are called. sweeps: loops that are not done where a call says that it has. looks: see ``looking``. follows:
     whether what the outermost loops around calls go over is given to a function first. short: by name, when Python does a loop
     itself; where it is given the driver needs ``trips``. wholes: loops that are done by calls, where these do something.
-    lookaheads: loops whose sweeps may be done ahead; where they are given the driver needs ``locals``."""
+    lookaheads: loops whose sweeps may be done ahead."""
     copies: dict[int, Any] = {}
     tree = copy.deepcopy(source.tree, copies)
     # Not names that Python allows, so nobody else's.
@@ -258,7 +258,7 @@ def with_calls(
         replaced[id(region)] = [_ahead_call(calls[name], ahead)]
     for name, test in (short or {}).items():
         loop = copies[id(outlined[name][0])]
-        settled = [_settle(ahead) for ahead in lookaheads if ahead.region is outlined[name][0]]
+        settled = [_told(ahead, "settle") for ahead in lookaheads if ahead.region is outlined[name][0]]
         replaced[id(loop)] = [_unless_short(test, [*settled, loop], replaced[id(loop)])]
     attempts = [
         _Attempt(tuple(copies[id(s)] for s in loop.statements), copy.deepcopy([*loop.first]), tried[loop.name])
@@ -273,12 +273,12 @@ def with_calls(
         looks_at = {id(calls[name]): region.looks_at for name, (_, region) in outlined.items()}
         tree = looking(tree, {**looks_at, **{id(statement): frozenset() for statement in tried.values()}})
     if follows:
-        _follow_loops(tree.body, frozenset(names))
+        _follow_loops(tree.body, frozenset(names) | {_ahead_name(ahead) for ahead in lookaheads})
         names.append(_FOLLOW)
     names += NAMES if looks else ()
     names += [TRIPS] if short is not None else []
     names += [region_name(whole.name) for whole in wholes]
-    names += [*(region_name(ahead.name) for ahead in lookaheads), LOCALS] if short is not None else []
+    names += [region_name(ahead.name) for ahead in lookaheads]
     return Code.of(tree, source.function, names)
 
 
@@ -313,9 +313,10 @@ def _ahead_call(call: ast.stmt, ahead: Lookahead) -> ast.stmt:
     return _there(found, ahead.region)
 
 
-def _settle(ahead: Lookahead) -> ast.stmt:
-    settle = ast.Attribute(ast.Name(_ahead_name(ahead), ast.Load()), "settle", ast.Load())
-    return _there(ast.Expr(ast.Call(settle, [], [])), ahead.statement)
+def _told(ahead: Lookahead, what: str) -> ast.stmt:
+    """``ahead.settle()`` or ``ahead.end()``"""
+    method = ast.Attribute(ast.Name(_ahead_name(ahead), ast.Load()), what, ast.Load())
+    return _there(ast.Expr(ast.Call(method, [], [])), ahead.statement)
 
 
 def _with_lookahead(ahead: Lookahead, loop: ast.For | ast.While) -> list[ast.stmt]:
@@ -327,12 +328,12 @@ def _with_lookahead(ahead: Lookahead, loop: ast.For | ast.While) -> list[ast.stm
         begun.append(_there(ast.Assign([ast.Name(name, ast.Store())], loop.iter), ahead.statement))
         over = ast.Name(name, ast.Load())
         loop.iter = _there(ast.Name(name, ast.Load()), ahead.statement)  # type: ignore[type-var]
-    own = ast.Call(ast.Name(LOCALS, ast.Load()), [], [])
+    own = ast.Dict([ast.Constant(n) for n in ahead.passed], [ast.Name(n, ast.Load()) for n in ahead.passed])
     begin = ast.Call(ast.Name(region_name(ahead.name), ast.Load()), [over, own], [])
     begun.append(_there(ast.Assign([ast.Name(_ahead_name(ahead), ast.Store())], begin), ahead.statement))
-    settled = _there(ast.Try([], [], [], [_settle(ahead)]), ahead.statement)
-    settled.body = [loop]
-    return [*begun, settled]
+    ending = _there(ast.Try([], [], [], [_told(ahead, "end")]), ahead.statement)
+    ending.body = [loop]
+    return [*begun, ending]
 
 
 def _unless_done(whole: Whole, loop: list[ast.stmt], sweeps: ast.Call | None) -> list[ast.stmt]:

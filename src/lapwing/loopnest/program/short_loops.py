@@ -59,7 +59,7 @@ def budget(gain: bool, ahead: bool) -> int:
     """Nanoseconds that regions may compute for, on an average, to be compiled with the loop around them. gain: whether tiles may
     have a better order for any: not where no dependence joins iterations of the innermost loop, nor where it is done in its own
     order anyway. ahead: whether sweeps may be done ahead (``lookahead``), so that there are fewer calls."""
-    return BUDGET // AHEAD if ahead else BUDGET if gain else BUDGET * COLD
+    return BUDGET * COLD if not gain else BUDGET // AHEAD if ahead else BUDGET
 
 
 def small_test(
