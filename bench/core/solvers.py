@@ -108,28 +108,28 @@ def measure(nest: lw.Nest, extent: int, rounds: int, quick: bool) -> dict[str, A
     random = np.random.default_rng(extent)
     start, f = random.random((extent, extent)), random.random((extent, extent))
     u = start.copy()
-    usual, never = lookahead.FEWEST, 1 << 40
+    usual = lookahead.Ahead.how_many
 
-    def timed(function: Callable[..., Any], fewest: int) -> float:
+    def timed(function: Callable[..., Any], is_ahead: bool) -> float:
         np.copyto(u, start)
-        lookahead.FEWEST = fewest
+        lookahead.Ahead.how_many = usual if is_ahead else lambda *_: 0  # type: ignore[method-assign]
         begin = time.thread_time()
         function(u, f, SWEEPS)
         seconds = time.thread_time() - begin
-        lookahead.FEWEST = usual
+        lookahead.Ahead.how_many = usual  # type: ignore[method-assign]
         return seconds
 
-    contenders: dict[str, tuple[Callable[..., Any], int]] = {
-        "ahead": (nest, usual),
-        "one by one": (lw.nest(nest.python), never),
+    contenders: dict[str, tuple[Callable[..., Any], bool]] = {
+        "ahead": (nest, True),
+        "one by one": (lw.nest(nest.python), False),
     }
     if has_numba():
-        contenders["numba"] = jitted(nest.python), usual
-    for function, fewest in contenders.values():
+        contenders["numba"] = jitted(nest.python), True
+    for function, is_ahead in contenders.values():
         end = time.perf_counter() + (0.0 if quick else SETTLED_SECONDS)
-        timed(function, fewest)
+        timed(function, is_ahead)
         while time.perf_counter() < end:
-            timed(function, fewest)
+            timed(function, is_ahead)
     times: dict[str, list[float]] = {who: [] for who in contenders}
     for number in range(rounds):
         for who in list(contenders)[:: 1 if number % 2 else -1]:

@@ -455,7 +455,7 @@ def loops(draw: st.DrawFn) -> str:
 def one_by_one(nest: lw.Nest) -> Callable[..., Any]:
     def call(**arguments: Any) -> Any:
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(lookahead._Ahead, "_how_many", lambda *_: 0)
+            patched.setattr(lookahead.Ahead, "how_many", lambda *_: 0)
             return nest(**arguments)
 
     return call

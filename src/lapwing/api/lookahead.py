@@ -66,13 +66,13 @@ class LookaheadCall:
         self.dispatcher: Dispatcher | None = None
         self.paces: Memo[_Pace | None] = Memo()  # by kinds of arguments; None where sweeps are not done ahead
 
-    def alone(self, region: Callable[..., Any], wishes: PlannedNest) -> Callable[..., _Ahead]:
+    def alone(self, region: Callable[..., Any], wishes: PlannedNest) -> Callable[..., Ahead]:
         """region: what is called for a sweep. wishes: with choices made by hand, which are for regions, nothing is done ahead."""
 
-        def begin(over: Any, own: Mapping[str, Any]) -> _Ahead:
+        def begin(over: Any, own: Mapping[str, Any]) -> Ahead:
             iterations = len(over) if type(over) is range and _is_short(over) else None
             known = None if wishes.is_cut_by_hand else self._known(own)
-            return _Ahead(self, region, iterations, known)
+            return Ahead(self, region, iterations, known)
 
         return begin
 
@@ -134,7 +134,7 @@ class LookaheadCall:
 
 
 @dataclass
-class _Ahead:
+class Ahead:
     """One loop under way. known: what names in the driver stand for when it begins; None where nothing is done ahead.
 
     ``_found``: what sweeps that have been done, but not been asked for yet, return. ``_saved``: where there are such, the arrays
@@ -161,7 +161,7 @@ class _Ahead:
                 self._done += 1
                 return self._next()
             self.settle()
-        count = self._how_many(values)
+        count = self.how_many(values)
         returned = self._looked(given, values, count) if count else self._alone(given)
         self._done += 1
         return returned
@@ -194,7 +194,7 @@ class _Ahead:
             self._pace.alone = min(self._pace.alone, time.perf_counter() - start)
         return returned
 
-    def _how_many(self, values: tuple[Any, ...]) -> int:
+    def how_many(self, values: tuple[Any, ...]) -> int:
         """How many sweeps to do now: several where enough are to come, as far as is known, or as many have been done."""
         if self.known is None:
             return 0
