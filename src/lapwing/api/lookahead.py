@@ -17,6 +17,7 @@ from lapwing.api.calls.planned import PlannedNest
 from lapwing.errors import RefusedError
 from lapwing.loopnest.analysis import NestAnalysis
 from lapwing.loopnest.program.lookahead import Lookahead
+from lapwing.loopnest.program.short_loops import trips
 from lapwing.memo import Memo
 from lapwing.runtime.arrays.meeting import share_memory
 from lapwing.runtime.memory_pool import pooled
@@ -70,7 +71,7 @@ class LookaheadCall:
         """region: what is called for a sweep. wishes: with choices made by hand, which are for regions, nothing is done ahead."""
 
         def begin(over: Any, own: Mapping[str, Any]) -> Ahead:
-            iterations = len(over) if type(over) is range and _is_short(over) else None
+            iterations = trips(over.start, over.stop, over.step) if type(over) is range else math.inf
             known = None if wishes.is_cut_by_hand else self._known(own)
             return Ahead(self, region, iterations, known)
 
@@ -97,13 +98,11 @@ class LookaheadCall:
         """None where sweeps are not done ahead."""
         key = tuple(map(_kind, values))
         if key not in self.paces:
-            fewest = next((count for count in (FEWEST, SWEEPS) if self._has_lanes(values, count)), None)
-            has_most = fewest is not None and self._has_lanes(values, SWEEPS)
-            self.paces.keep(key, _Pace(fewest) if fewest is not None and has_most else None)
+            pace = None
+            if self._has_lanes(values, SWEEPS):
+                pace = _Pace(FEWEST if self._has_lanes(values, FEWEST) else SWEEPS)
+            self.paces.keep(key, pace)
         return self.paces[key]
-
-    def is_of(self, region: str) -> bool:
-        return self.lookahead.region_name == region
 
     def expected_sweeps(self, arguments: Mapping[str, Any]) -> int:
         """How many may be done at once; 0 where none are. arguments: the region's by name, arrays may be shapes."""
@@ -135,7 +134,8 @@ class LookaheadCall:
 
 @dataclass
 class Ahead:
-    """One loop under way. known: what names in the driver stand for when it begins; None where nothing is done ahead.
+    """One loop under way. iterations: the most that it has. known: what names in the driver stand for when it begins; None where
+    nothing is done ahead.
 
     ``_found``: what sweeps that have been done, but not been asked for yet, return. ``_saved``: where there are such, the arrays
     that they write, as they were before them and before ``_taken`` more.
@@ -143,7 +143,7 @@ class Ahead:
 
     call: LookaheadCall
     region: Callable[..., Any]
-    iterations: int | None
+    iterations: float
     known: Mapping[str, Any] | None
     _found: deque[Any] = field(default_factory=deque)
     _saved: list[tuple[Array, Array]] = field(default_factory=list)
@@ -206,7 +206,7 @@ class Ahead:
         assert self._pace is not None
         if self._pace.blocks >= _FEWEST_BLOCKS and self._pace.alone == math.inf:
             return 0  # to know what one takes by itself
-        left = math.inf if self.iterations is None else self.iterations - self._done
+        left = self.iterations - self._done
         is_known = self.call.lookahead.is_counted or self._pace.iterations > self._done
         if is_known and not self.call.lookahead.is_counted:
             left = min(left, self._pace.iterations - self._done)
@@ -268,14 +268,6 @@ class Ahead:
 
 def _holds_numbers(value: Any) -> bool:
     return type(value) is np.ndarray and not value.dtype.hasobject
-
-
-def _is_short(over: range) -> bool:
-    try:
-        len(over)
-    except OverflowError:
-        return False
-    return True
 
 
 def _kind(value: Any) -> Any:

@@ -143,7 +143,8 @@ class ProgramOfNests:
         calls = regions if watched is None else [_by_name(region, make) for region in regions]
         follow = partial(followed, label=nest.name)
         wholes = None if watched is not None else [self._whole(k, nest) for k in range(len(self.wholes))]
-        driver = self.program.driver(calls, procedures, sweeps, follow, wholes, self._lookaheads(regions, nest))
+        lookaheads = () if watched is not None else self._lookaheads(regions, nest)
+        driver = self.program.driver(calls, procedures, sweeps, follow, wholes, lookaheads)
         # Of arrays that are deleted, and of functions that may be no nests any more, something is asked in every call.
         if watched is None and not (self.program.deleted or procedures) and takes_all_by_position(nest.python):
             self._alone = nest.chosen, len(given), driver
@@ -153,8 +154,8 @@ class ProgramOfNests:
         return _as_passed(returned, wrapped) if wrapped else returned
 
     def _lookaheads(self, regions: Sequence[Any], nest: PlannedNest) -> list[Callable[..., Any]]:
-        by_statement = {id(region.statement): call for region, call in zip(self.program.regions, regions, strict=True)}
-        return [ahead.alone(by_statement[id(ahead.lookahead.region)], nest) for ahead in self.lookaheads]
+        by_name = {region.name: call for region, call in zip(self.program.regions, regions, strict=True)}
+        return [ahead.alone(by_name[ahead.lookahead.region_name], nest) for ahead in self.lookaheads]
 
     def _whole(self, number: int, nest: PlannedNest) -> Callable[..., Any]:
         """What is called in the place of a loop with its regions: gives the values of its outputs, or None where it has done

@@ -169,7 +169,10 @@ def plan_program(
                 unknown = f"Python runs it: {refused}"
         ahead = 0
         if plan is not None and ranks == 1 and not nest.is_cut_by_hand:
-            ahead = max((one.expected_sweeps(given) for one in lookaheads if one.is_of(region.name)), default=0)
+            ahead = max(
+                (one.expected_sweeps(given) for one in lookaheads if one.lookahead.region_name == region.name),
+                default=0,
+            )
         planned.append(RegionPlan(region.loops, region.dependences, plan, unknown, region.why_in_order, ahead))
     pipelines = tuple(_pipelines(sweeps, expected, regions, ranks, nest))
     return ProgramPlan(

@@ -705,19 +705,39 @@ LW_INLINE void lw_exact_add_vector(int64_t *sum, lw_terms terms) {
     lw_exact_add(sum, together);
 }
 
+/* The larger of each pattern so far and that of a vector of terms, without signs. */
+LW_INLINE void lw_enlarge(lw_bits *largest, const double *terms) {
+    lw_bits bits;
+    memcpy(&bits, terms, sizeof bits);
+    bits &= INT64_MAX;
+    const lw_bits more = bits > *largest;
+    *largest = (bits & more) | (*largest & ~more);
+}
+
+/* Adds two parts of a vector of terms to sums of such parts; what is left of them stays, and is noted. */
+LW_INLINE void lw_take_parts(double *terms, double scale, double further, lw_terms *upper, lw_terms *lower,
+                             lw_bits *left) {
+    lw_terms rest;
+    lw_bits bits;
+    memcpy(&rest, terms, sizeof rest);
+    const lw_terms first = (scale + rest) - scale;
+    *upper += first;
+    rest -= first;
+    const lw_terms second = (further + rest) - further;
+    *lower += second;
+    rest -= second;
+    memcpy(&bits, &rest, sizeof bits);
+    *left |= bits;
+    memcpy(terms, &rest, sizeof rest);
+}
+
 /* terms: as many as count says, at most LW_TERMS, with room for LW_PAIR more; they are overwritten. */
 static __attribute__((unused, noinline)) void lw_exact_add_all(int64_t *sum, double *terms, int64_t count) {
     if (count == 0) return;
     memset(terms + count, 0, LW_PAIR * sizeof *terms);
     lw_bits largest[2] = {{0}, {0}};
     for (int64_t k = 0; k < count; k += LW_PAIR) {
-        for (int side = 0; side < 2; ++side) {
-            lw_bits bits;
-            memcpy(&bits, terms + k + side * LW_VECTOR, sizeof bits);
-            bits &= INT64_MAX;
-            const lw_bits more = bits > largest[side];
-            largest[side] = (bits & more) | (largest[side] & ~more);
-        }
+        for (int side = 0; side < 2; ++side) lw_enlarge(&largest[side], terms + k + side * LW_VECTOR);
     }
     int64_t most = 0;
     for (int k = 0; k < LW_PAIR; ++k) most = lw_max_i64(most, largest[k / LW_VECTOR][k % LW_VECTOR]);
@@ -729,18 +749,8 @@ static __attribute__((unused, noinline)) void lw_exact_add_all(int64_t *sum, dou
             lw_bits left[2] = {{0}, {0}};
             for (int64_t k = 0; k < count; k += LW_PAIR) {
                 for (int side = 0; side < 2; ++side) {
-                    lw_terms rest;
-                    lw_bits bits;
-                    memcpy(&rest, terms + k + side * LW_VECTOR, sizeof rest);
-                    const lw_terms first = (scale + rest) - scale;
-                    upper[side] += first;
-                    rest -= first;
-                    const lw_terms second = (further + rest) - further;
-                    lower[side] += second;
-                    rest -= second;
-                    memcpy(&bits, &rest, sizeof bits);
-                    left[side] |= bits;
-                    memcpy(terms + k + side * LW_VECTOR, &rest, sizeof rest);
+                    double *const vector = terms + k + side * LW_VECTOR;
+                    lw_take_parts(vector, scale, further, &upper[side], &lower[side], &left[side]);
                 }
             }
             lw_exact_add_vector(sum, upper[0] + upper[1]);
@@ -765,13 +775,7 @@ static __attribute__((unused, noinline)) void lw_exact_add_lanes(int64_t *sums, 
         double *const own = terms + first;
         bool are_left = true;
         lw_bits largest = {0};
-        for (int64_t k = 0; k < steps && width % LW_VECTOR == 0; ++k) {
-            lw_bits bits;
-            memcpy(&bits, own + k * width, sizeof bits);
-            bits &= INT64_MAX;
-            const lw_bits more = bits > largest;
-            largest = (bits & more) | (largest & ~more);
-        }
+        for (int64_t k = 0; k < steps && width % LW_VECTOR == 0; ++k) lw_enlarge(&largest, own + k * width);
         int64_t most = 0;
         for (int k = 0; k < LW_VECTOR; ++k) most = lw_max_i64(most, largest[k]);
         int64_t exponent = width % LW_VECTOR == 0 ? (most >> 52) + 11 : 0x7fe;
@@ -780,20 +784,7 @@ static __attribute__((unused, noinline)) void lw_exact_add_lanes(int64_t *sums, 
             const double scale = lw_power_of_two(exponent), further = lw_power_of_two(exponent - LW_PART);
             lw_terms upper = {0}, lower = {0};
             lw_bits left = {0};
-            for (int64_t k = 0; k < steps; ++k) {
-                lw_terms rest;
-                lw_bits bits;
-                memcpy(&rest, own + k * width, sizeof rest);
-                const lw_terms part = (scale + rest) - scale;
-                upper += part;
-                rest -= part;
-                const lw_terms second = (further + rest) - further;
-                lower += second;
-                rest -= second;
-                memcpy(&bits, &rest, sizeof bits);
-                left |= bits;
-                memcpy(own + k * width, &rest, sizeof rest);
-            }
+            for (int64_t k = 0; k < steps; ++k) lw_take_parts(own + k * width, scale, further, &upper, &lower, &left);
             int64_t any = 0;
             for (int64_t lane = 0; lane < here; ++lane) {
                 lw_exact_add(sums + (first + lane) * apart, upper[lane]);

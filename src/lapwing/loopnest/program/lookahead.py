@@ -40,11 +40,13 @@ from lapwing.loopnest.program.variables.names import bound_names
 from lapwing.loopnest.source import FunctionSource
 
 _SIZES = frozenset({"shape", "ndim", "size"})  # of arrays, whatever their elements are
+_CLOCKS = (time.perf_counter, time.monotonic, time.time)
+_MODULES = (math, np, time)
 
 
 @dataclass(frozen=True)
 class Lookahead:
-    """statement: the loop. region, region_name: what sweeps, in its body. nest: the region with a loop around it, whose last
+    """statement: the loop. region_name: of what sweeps, in its body. nest: that region with a loop around it, whose last
     parameter is how many iterations that has; inputs: what the driver passes for the others.
 
     numbers: names of what the rest of the loop computes with; lists, arrays: of what it appends numbers to, and of what it has
@@ -52,7 +54,6 @@ class Lookahead:
     the loop; from_outside: those that are not, and ``outside`` tells what they stand for."""
 
     statement: ast.For | ast.While = field(repr=False)
-    region: ast.stmt = field(repr=False)
     region_name: str
     nest: FunctionSource = field(repr=False)
     inputs: tuple[ast.expr, ...] = field(repr=False)
@@ -109,7 +110,7 @@ def lookahead_of(
     inputs, passed = tuple(found.inputs.values()), tuple(sorted(used & surely))
     outside = partial(meaning, around.source.function)
     return Lookahead(
-        statement, region, loops.name, found.source, inputs, others.numbers, others.lists, others.arrays, others.sized,
+        statement, loops.name, found.source, inputs, others.numbers, others.lists, others.arrays, others.sized,
         passed, names - around.locals, outside,
     )  # fmt: skip
 
@@ -207,10 +208,8 @@ class _Others:
                 self.numbers |= {name}
             case ast.Attribute(value=ast.Name(id=name), attr=attribute) if attribute in _SIZES:
                 self.sized |= {name}
-            case ast.Attribute(value=ast.Name(id=name), attr=attribute):
-                module = self._meaning(name)
-                is_module = any(module is one for one in (math, np))
-                if not is_module or not isinstance(getattr(module, attribute, None), float):
+            case ast.Attribute(value=ast.Name()):
+                if not isinstance(self._found_in_module(value), float):
                     raise _LooksAtArraysError
             case ast.Subscript(value=ast.Attribute(value=ast.Name(id=name), attr="shape"), slice=index):
                 self.sized |= {name}
@@ -250,19 +249,13 @@ class _Others:
     def _meaning(self, name: str) -> Any:
         return None if name in self._around.locals else meaning(self._around.source.function, name)
 
-    def _is_of_numbers(self, called: ast.expr) -> bool:
+    def _found_in_module(self, attribute: ast.Attribute) -> Any:
+        """What an attribute of a module of functions is; None for those of others."""
+        assert isinstance(attribute.value, ast.Name)
+        module = self._meaning(attribute.value.id)
+        return getattr(module, attribute.attr, None) if any(module is one for one in _MODULES) else None
+
+    def _is_of_numbers(self, called: ast.Name | ast.Attribute) -> bool:
         """Whether what is called makes numbers of numbers, or says what time it is."""
-        match called:
-            case ast.Name(id=name):
-                found = self._meaning(name)
-                is_clock = any(found is clock for clock in (time.perf_counter, time.monotonic, time.time))
-                return is_clock or canonical_name(found) is not None
-            case ast.Attribute(value=ast.Name(id=name), attr=attribute):
-                module = self._meaning(name)
-                if module is time:
-                    return attribute in ("perf_counter", "time", "monotonic")
-                return (
-                    any(module is one for one in (math, np))
-                    and canonical_name(getattr(module, attribute, None)) is not None
-                )
-        return False
+        found = self._meaning(called.id) if isinstance(called, ast.Name) else self._found_in_module(called)
+        return any(found is clock for clock in _CLOCKS) or canonical_name(found) is not None

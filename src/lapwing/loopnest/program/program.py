@@ -254,11 +254,11 @@ def with_calls(
     }
     of_loops = {id(copies[id(ahead.statement)]): ahead for ahead in lookaheads}
     for ahead in lookaheads:
-        region, name = copies[id(ahead.region)], next(n for n, (s, _) in outlined.items() if s is ahead.region)
-        replaced[id(region)] = [_ahead_call(calls[name], ahead)]
+        region, _ = outlined[ahead.region_name]
+        replaced[id(copies[id(region)])] = [_ahead_call(calls[ahead.region_name], region, ahead)]
     for name, test in (short or {}).items():
         loop = copies[id(outlined[name][0])]
-        settled = [_told(ahead, "settle") for ahead in lookaheads if ahead.region is outlined[name][0]]
+        settled = [_told(ahead, "settle") for ahead in lookaheads if ahead.region_name == name]
         replaced[id(loop)] = [_unless_short(test, [*settled, loop], replaced[id(loop)])]
     attempts = [
         _Attempt(tuple(copies[id(s)] for s in loop.statements), copy.deepcopy([*loop.first]), tried[loop.name])
@@ -302,7 +302,7 @@ def _ahead_name(ahead: Lookahead) -> str:
     return f"{ahead.name} now"  # not a name that Python allows, so nobody else's
 
 
-def _ahead_call(call: ast.stmt, ahead: Lookahead) -> ast.stmt:
+def _ahead_call(call: ast.stmt, region: ast.stmt, ahead: Lookahead) -> ast.stmt:
     """``change = ahead((u, change), (u, change))`` in the place of ``change = region(u, change)``"""
     assert isinstance(call, ast.Assign | ast.Expr)
     assert isinstance(call.value, ast.Call)
@@ -310,7 +310,7 @@ def _ahead_call(call: ast.stmt, ahead: Lookahead) -> ast.stmt:
     given = ast.Tuple(copy.deepcopy(call.value.args), ast.Load())
     inputs = ast.Tuple(copy.deepcopy([*ahead.inputs]), ast.Load())
     found.value = ast.Call(ast.Name(_ahead_name(ahead), ast.Load()), [given, inputs], [])
-    return _there(found, ahead.region)
+    return _there(found, region)
 
 
 def _told(ahead: Lookahead, what: str) -> ast.stmt:
