@@ -113,7 +113,7 @@ class FormProber:
     def _share_of_part(self, form: InnerForm, shape: Shape) -> float:
         """What a point of all that one rank does takes, of what a point of a tile takes: where sweeps are lanes, they begin and
         end one after the other, in every tile."""
-        lanes = sweep_lanes(self.bound) if form.lanes_are_sweeps else None
+        lanes = sweep_lanes(self.bound, form.rows) if form.lanes_are_sweeps else None
         if lanes is None or shape.mapping is None:
             return 1.0
         of_tile, of_all = (
@@ -161,7 +161,7 @@ class FormProber:
 
 def _name(form: InnerForm) -> tuple[Any, ...]:
     """What a form is known by where it is remembered."""
-    return form.order, form.lanes, form.sweeps, form.coalesced, form.in_place, form.scanned, form.skewed
+    return form.order, form.lanes, form.sweeps, form.coalesced, form.in_place, form.scanned, form.skewed, form.rows
 
 
 def _alike(one: Shape, other: Shape) -> bool:

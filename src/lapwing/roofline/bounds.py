@@ -108,7 +108,7 @@ def _latency(bound: BoundNest, form: InnerForm, core: Core, extents: Sequence[in
     links = recurrence(body, loop.name, loop.step, _links)
     alone = 1 - core.window / max(1.0, links * extents[form.order[-1]])
     rows = 2 * core.vector_bytes // 8 if form.skewed else form.lanes
-    side_by_side = form.sweeps if form.lanes_are_sweeps else rows
+    side_by_side = form.sweeps * form.rows if form.lanes_are_sweeps else rows
     return max(0.0, alone) * seconds / side_by_side
 
 

@@ -47,7 +47,7 @@ class InnerForm:
     else it copies those into padded memory first. ``scanned``: whether what joins iterations of the innermost loop are
     recurrences of integers, computed as scans (``codegen.inner_loops.scans``). ``skewed``: whether rows advance together
     as vectors in registers, as many as these have elements, or sweeps over the same row where there is one loop inside of them
-    (``codegen.outer_loops.skewing``)."""
+    (``codegen.outer_loops.skewing``). ``rows``: how many rows take turns, step by step, where sweeps are the lanes of vectors."""
 
     order: tuple[int, ...]
     lanes: int
@@ -58,6 +58,7 @@ class InnerForm:
     in_place: bool = False
     scanned: bool = False
     skewed: bool = False
+    rows: int = 1
 
     @property
     def lanes_are_sweeps(self) -> bool:
@@ -81,7 +82,7 @@ class InnerForm:
             else f"lanes of {self.lanes}{', transposed' if self.transposed else ''}"
         )
         if self.lanes_are_sweeps:
-            name = f"{self.sweeps} {name}"
+            name = f"{self.sweeps} {name}" + (f", {self.rows} rows in turns" if self.rows > 1 else "")
         if self.coalesced:
             name += f", {loops[self.order[-3]]} coalesced"
             name += f", {self.sweeps} sweeps" if self.sweeps > 1 else ""

@@ -10,6 +10,16 @@ In the order of y, lexicographic, what an iteration reads of its own sweep was w
 sweep before by the lane before. The skew is the least one for which both lie in the past, and the latter far enough for a
 vector's elements to have moved on by a lane (Lamport 1974: the hyperplane of least delay).
 
+A vector of lanes waits for what it has just written. So that others are computed meanwhile, rows that follow one another along
+the loop before the innermost may take turns: that loop is strip-mined into groups of rows, whose rows advance together, each a
+constant number of positions behind the one before it,
+
+    for i:                       for group of rows:
+        for x:              →        for position:
+            body(i, x)                   for row: body(group + row, position - row * lag)
+
+Each row of a group is then like an array of its own, with offsets of groups and positions.
+
 Offsets are those of coordinates: of loops that count down they have the other sign.
 """
 
@@ -17,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from lapwing.loopnest.binding import typed as t
@@ -39,37 +49,56 @@ _LARGEST_BODY = 80  # operations: vectors of more do not fit registers
 
 @dataclass(frozen=True)
 class SweepLanes:
-    """``skew``: by how much a lane is behind the one before it, along every space loop. ``halo``: how far, before and after the
-    domain, iterations look along every loop. ``size``: bytes of what is
-    written, and the most of what is read."""
+    """``skew``: by how much a lane is behind the one before it, along every space loop, of which the last but one is gone along
+    by groups of ``rows`` rows, and the last by positions. ``lag``: how many of these a row is behind the one before it. ``halo``:
+    how far, before and after the domain, iterations look along every loop. ``size``: bytes of what is written, and the most of
+    what is read."""
 
     skew: Vector
     halo: tuple[tuple[int, int], ...]
     size: int
+    rows: int = 1
+    lag: int = 0
+
+    @property
+    def lagging(self) -> int:
+        """How many positions the last row of a group is behind the first one."""
+        return self.lag * (self.rows - 1)
 
     def shortest_row(self, lanes: int) -> int:
         """How many iterations the innermost loop is to have for so many lanes: steps have masks while some are outside of it."""
-        ends = self.skew[-1] * (lanes - 1) + 2 * (self.skew[-1] + sum(self.halo[-1]) + 1)
+        ends = self.skew[-1] * (lanes - 1) + 2 * (self.skew[-1] + sum(self.halo[-1]) + self.lagging + 1)
         return ends + _FEWEST_POSITIONS
 
     def share_at_work(self, loop: int, iterations: int, lanes: int) -> float:
         """Of so many iterations of a space loop, with all of those inside of it, the share of steps times lanes that do any."""
+        at_once = self.rows if loop == len(self.skew) - 2 else 1
         lagging = self.skew[loop] * (lanes - 1) if not any(self.skew[:loop]) else 0
-        return iterations / (iterations + sum(self.halo[loop]) + lagging)
+        steps = -(-(iterations + sum(self.halo[loop])) // at_once) + lagging
+        return iterations / (steps * at_once)
 
     def is_old(self, offset: Vector) -> bool:
         """Whether an element at an offset is what the sweep before has left there; it may be the iteration's own."""
         return offset >= (0,) * len(offset)
 
-    def behind(self, offset: Vector) -> Vector:
-        """How far behind an iteration, in the skewed loops, the one is that wrote an element."""
+    def in_groups(self, offset: Vector, row: int) -> tuple[int, Vector]:
+        """Where an element at an offset from a row of a group is: in which row, and how many groups and positions further on."""
+        *outer, along, innermost = offset
+        group, found = divmod(row + along, self.rows)
+        return found, (*outer, group, innermost + self.lag * (found - row))
+
+    def behind(self, offset: Vector, row: int = 0) -> tuple[int, Vector]:
+        """Which row of a group has an element at an offset from a row, and how far behind an iteration, in the skewed loops, the
+        one is that wrote it."""
         base = self.skew if self.is_old(offset) else (0,) * len(offset)
-        return tuple(b - o for b, o in zip(base, offset, strict=True))
+        found, moved = self.in_groups(offset, row)
+        return found, tuple(b - o for b, o in zip(base, moved, strict=True))
 
 
 @lru_cache(maxsize=64)
-def sweep_lanes(bound: BoundNest) -> SweepLanes | None:
-    """How the sweeps of a nest are lanes; None where they are not, or nothing is known to be gained."""
+def sweep_lanes(bound: BoundNest, rows: int = 1) -> SweepLanes | None:
+    """How the sweeps of a nest are lanes, where so many rows take turns; None where they are not, or nothing is known to be
+    gained."""
     nest, depth = bound.nest, bound.nest.sweep_depth
     if depth != 1 or nest.is_sequential or len(nest.space_loops) < 2:
         return None
@@ -91,7 +120,7 @@ def sweep_lanes(bound: BoundNest) -> SweepLanes | None:
     if size < 8 and any(isinstance(node, t.Index) for node in _nodes(bound)):
         return None
     zero = (0,) * len(nest.space_loops)
-    old, halo = {zero}, [(0, 0)] * len(zero)
+    offsets, halo = {zero}, [(0, 0)] * len(zero)
     stored = {s.target for s in t.all_statements(bound.body.statements) if isinstance(s, t.TypedStore)}
     for load in stored | {node for node in _nodes(bound) if isinstance(node, t.Load)}:
         if load.array not in nest.written:
@@ -102,10 +131,22 @@ def sweep_lanes(bound: BoundNest) -> SweepLanes | None:
         if offset is None or max(map(abs, offset)) > _LARGEST_OFFSET or (load in stored and offset != zero):
             return None
         halo = [(max(b, -o), max(a, o)) for (b, a), o in zip(halo, offset, strict=True)]
-        old |= {offset} if offset > zero else set()
+        offsets.add(offset)
     if sum(isinstance(node, t.Operation) for node in _nodes(bound)) > _LARGEST_BODY:
         return None
-    return SweepLanes(_least_skew(old), tuple(halo), size)
+    lag = max((_lag(offset, rows) for offset in offsets), default=0)
+    plain = SweepLanes(zero, tuple(halo), size, rows, lag)
+    moved = {plain.in_groups(offset, row)[1] for offset in offsets if offset >= zero for row in range(rows)}
+    return replace(plain, skew=_least_skew(moved))
+
+
+def _lag(offset: Vector, rows: int) -> int:
+    """How many positions a row of a group has to be behind the one before it at least: what it reads of rows before it was
+    written in an earlier step, and what it reads of rows after it is written in no earlier one."""
+    *outer, along, innermost = offset
+    if any(outer) or not 0 < abs(along) < rows:
+        return 0
+    return -(-(innermost + 1) // -along) if along < 0 else -(innermost // along)
 
 
 def lanes_of_sweeps(bound: BoundNest, sweeps: int) -> tuple[int, ...]:

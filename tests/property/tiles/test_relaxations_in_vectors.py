@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -154,13 +155,16 @@ def arguments(seed: int, shape: tuple[int, ...], sweeps: int, dtype: str) -> dic
     }  # fmt: skip
 
 
-def form_of(nest: lw.Nest, given: dict[str, Any]) -> tuple[Any, InnerForm] | None:
-    """A plan, and the form whose lanes are sweeps, if there is one."""
+def form_of(nest: lw.Nest, given: dict[str, Any], rows: int = 1) -> tuple[Any, InnerForm] | None:
+    """A plan, and the form whose lanes are sweeps, if there is one, with so many rows in turns."""
     bound = nest.bind(given)
     plan = make_plan(bound, nest.dependences, 1, Wishes(engine="blocking"))
     forms = forms_of(skewed_nest(bound, plan.skew), skewed_dependences(nest.dependences, plan.skew))
     form = next((form for form in forms if form.skewed and form.sweeps > 1), None)
-    return None if form is None else (in_form(plan, bound, form), form)
+    if form is None:
+        return None
+    form = replace(form, rows=rows)
+    return in_form(plan, bound, form), form
 
 
 def in_plain_loops(nest: lw.Nest, given: dict[str, Any]) -> Any:
@@ -181,6 +185,7 @@ def check(data: st.DataObject) -> None:
     shape = (*outer, data.draw(st.sampled_from((9, 48, 61, 75, 90)), label="m"))
     sweeps = data.draw(st.sampled_from((4, 7, 8, 9, 16, 21)), label="sweeps")
     width = data.draw(st.sampled_from((64, 32, 32, 16)), label="bytes of a vector")
+    rows = data.draw(st.sampled_from((1, 2, 2, 4)), label="rows in turns")
     seed = data.draw(st.integers(0, 999), label="seed")
     nest = nest_of(text)
     if nest.program is not None:
@@ -188,7 +193,7 @@ def check(data: st.DataObject) -> None:
     expected, found = (arguments(seed, shape, sweeps, dtype) for _ in range(2))
     with vectors_of(width):
         try:
-            chosen = form_of(nest, found)
+            chosen = form_of(nest, found, rows)
         except RefusedError as error:
             if not all(re.search(LEFT_OUT, refusal.text) for refusal in error.refusals):
                 raise
@@ -274,14 +279,14 @@ def test_relaxations(name: str, dtype: type) -> None:
     nest, shape = SHAPES[name]
     random = np.random.default_rng(len(name))
     u, f, a, b = (random.standard_normal(size).astype(dtype) for size in (shape, shape, shape[-1], shape[-2]))
-    for sweeps in (5, 8, 19, 33):
+    for sweeps, rows in ((5, 1), (8, 2), (19, 4), (33, 2)):
         expected, given = u.copy(), {"u": u.copy(), "f": f, "a": a, "b": b, "sweeps": sweeps}
         nest.python(**{**given, "u": expected})
         with vectors_of(32):
-            chosen = form_of(nest, given)
+            chosen = form_of(nest, given, rows)
             assert chosen is not None, "no such form"
             run(nest, given, plan=chosen[0])
-        assert given["u"].tobytes() == expected.tobytes(), sweeps
+        assert given["u"].tobytes() == expected.tobytes(), (sweeps, rows)
 
 
 @lw.nest
@@ -346,13 +351,13 @@ def run_between_guards() -> None:
         name: random.random(shape) for name, shape in {"u": (7, 8, 70), "f": (5, 6, 67), "b": (6, 5)}.items()
     }
     for is_last in (True, False):
-        for sweeps in (4, 8, 11):
+        for sweeps, rows in ((4, 1), (8, 2), (11, 4)):
             of_sweeps = {**given, "p": random.random((sweeps, 67))}
             arrays = {name: guarded(values, is_last) for name, values in of_sweeps.items()}
             expected = given["u"].copy()
             of_its_own_shape.python(**{**of_sweeps, "u": expected, "sweeps": sweeps})
             with vectors_of(32):
-                chosen = form_of(of_its_own_shape, {**arrays, "sweeps": sweeps})
+                chosen = form_of(of_its_own_shape, {**arrays, "sweeps": sweeps}, rows)
                 assert chosen is not None
                 run(of_its_own_shape, {**arrays, "sweeps": sweeps}, plan=chosen[0])
             assert arrays["u"].tobytes() == expected.tobytes()
@@ -374,7 +379,7 @@ TEXT = """
 import numpy as np
 from lapwing.codegen.tile import tile_source
 u = np.zeros((7, 8, 70))
-plan, form = here.form_of(here.with_corners_of_cubes, dict(u=u, f=u, a=u[0, 0], b=u[0, 0], sweeps=8))
+plan, form = here.form_of(here.with_corners_of_cubes, dict(u=u, f=u, a=u[0, 0], b=u[0, 0], sweeps=8), rows=2)
 bound = here.with_corners_of_cubes.bind(dict(u=u, f=u, a=u[0, 0], b=u[0, 0], sweeps=8))
 print(tile_source(here.skewed_nest(bound, plan.skew), (), form))
 """

@@ -34,7 +34,7 @@ class StepWriter(TileWriter):
 
     def __init__(self, bound: BoundNest, faces: Sequence[Face], form: InnerForm) -> None:
         super().__init__(bound, faces, form)
-        found = sweep_lanes(bound)
+        found = sweep_lanes(bound, form.rows)
         assert found is not None, "the form is not legal"
         self.sweeps: SweepLanes = found
         if len(self._parts) == 1 and not self._parts[0].calls:
@@ -46,6 +46,7 @@ class StepWriter(TileWriter):
         self._all_exist = all(map(exists, loads_of(replace(bound, body=body))))
         self.count = form.sweeps
         self.width = min(vector_bytes() // found.size, self.count)
+        self.at_once = found.rows * self.count  # elements of an array that a step writes
         nodes = (n for s in self._straight.statements for value in t.own_values(s) for n in t.walk(value))
         used = {node.name for node in nodes if isinstance(node, t.Index)}
         self.indices = [name for name in bound.nest.loop_names if name in used]
@@ -98,7 +99,21 @@ class StepWriter(TileWriter):
 
     @property
     def _vectors(self) -> range:
+        """Those of a row."""
         return range(self.count // self.width)
+
+    @property
+    def _rows(self) -> range:
+        """Those of a group."""
+        return range(self.sweeps.rows)
+
+    @property
+    def _all_vectors(self) -> range:
+        return range(self.at_once // self.width)
+
+    def _vector(self, row: int, v: int) -> int:
+        """The number of a row's vector among those of all rows of a group."""
+        return row * len(self._vectors) + v
 
     def _coordinates(self) -> list[str]:
         return [self.index(loop.name) for loop in self.nest.space_loops]
@@ -116,7 +131,7 @@ class StepWriter(TileWriter):
         return any(isinstance(s, t.AffineSubscript) and sweeps & s.affine.names for s in subscripts)
 
     def _sizes(self) -> list[str]:
-        """Of the positions along every loop, with what lies around the domain."""
+        """Of the positions along every loop, with what lies around the domain; of the groups of rows along the last but one."""
         return [self._of(x, "size") for x in self._coordinates()]
 
     def _along(self, array: str, k: int) -> str:
@@ -259,13 +274,13 @@ class StepWriter(TileWriter):
     @property
     def _head(self) -> int:
         """How many positions of a row are gone through with a mask, at its beginning: until all lanes are in it."""
-        lagging = self.sweeps.skew[-1] * (self.count - 1)
+        lagging = self.sweeps.skew[-1] * (self.count - 1) + self.sweeps.lagging
         return max(lagging + max(self.sweeps.halo[-1][0], 1), self.streams.reach)
 
     @property
     def _tail(self) -> int:
         """The same at its end."""
-        return max(self.sweeps.halo[-1][1], self.streams.reach)
+        return max(self.sweeps.halo[-1][1] + self.sweeps.lagging, self.streams.reach)
 
     # -- a step ----------------------------------------------------------------------------------------------------------
 
@@ -280,7 +295,7 @@ class StepWriter(TileWriter):
             first = f"{self._of(array, 'row')}[0]" if where == ENDS else self._of(array, "first")
             lines.add(f"const int64_t {self._of(array, 'here')} = {first} + {self._along_row(array)} * {k};")
         leads = [stream for stream in streams.all if stream.is_old or not stream.is_in_row]
-        leads += [streams.before(array) for array in streams.written if is_masked and array not in streams.changing]
+        leads += streams.handed_on if is_masked else []
         for stream in leads:
             for v in self._vectors:
                 self._lead(lines, stream, v, where)
@@ -288,17 +303,19 @@ class StepWriter(TileWriter):
             self._gather(lines, load, where)
         self._find_innermost_index(lines)
         for array in streams.written:
-            start = f" = {self._before(array)}_{{}}" if array in streams.changing or is_masked else ""
-            names = (f"{self._now(array)}_{v}{start.format(v)}" for v in self._vectors)
+            names = []
+            for row in self._rows:
+                start = f" = {self._before(array, row)}_{{}}" if array in streams.changing or is_masked else ""
+                names += [f"{self._now(array)}_{self._vector(row, v)}{start.format(v)}" for v in self._vectors]
             lines.add(f"{self._type(self._dtypes[array])} {', '.join(names)};")
         for extremum in self.extrema if is_masked else ():
-            kept = (f"{self._here(extremum)}_{v} = {self._of_each(extremum)}_{v}" for v in self._vectors)
+            kept = (f"{self._here(extremum)}_{v} = {self._of_each(extremum)}_{v}" for v in self._all_vectors)
             lines.add(f"{self._type(extremum.dtype)} {', '.join(kept)};")
         for total in self.sums:
-            lines.add(f"{self._type(total.dtype)} {', '.join(f'{self._here(total)}_{v}' for v in self._vectors)};")
+            lines.add(f"{self._type(total.dtype)} {', '.join(f'{self._here(total)}_{v}' for v in self._all_vectors)};")
         lane = own("lane")
         with self._one_vector():
-            for v in self._vectors:
+            for v in self._all_vectors:
                 lines.add("#pragma omp simd")
                 lines.open(f"for (int64_t {lane} = 0; {lane} < {self.width}; ++{lane}) {{")
                 lines.add(self.point_call(places=self._pointers(v, is_masked)))
@@ -306,31 +323,40 @@ class StepWriter(TileWriter):
         self._bring_together(lines, is_masked)
         for array in streams.written:
             self._put(lines, array, where)
-            out, last = (
-                f"{self._of(array, 'row')}[{own('last')}]" if where == ENDS else self._of(array, "out"),
-                own("last"),
-            )
-            element = f"{self.array(array)}[{out} + {self._along_row(array)} * {k}]"
-            store = f"{element} = {self._of(array, 'at')}[{k} * {self.count} + {last}];"
-            lines.add(f"if ({is_inside(last)}) {store}" if is_masked else store)
+            out = f"{self._of(array, 'row')}[{own('last')}]" if where == ENDS else self._of(array, "out")
+            for row in self._rows:
+                last = f"{row * self.count} + {own('last')}" if row else own("last")
+                element = f"{self.array(array)}[{out} + {self._along_row(array)} * {k}{self._from_first(array, row)}]"
+                store = f"{element} = {self._of(array, 'at')}[{k} * {self.at_once} + {last}];"
+                lines.add(f"if ({is_inside(last)}) {store}" if is_masked else store)
         self._move_on(lines)
         lines.add(IN_ORDER)
+
+    def _from_first(self, name: str, row: int) -> str:
+        """How far elements of a row of a group lie from those of the first one, at the same step."""
+        if row == 0:
+            return ""
+        k, behind = len(self.sweeps.skew) - 1, self.sweeps.lag * row
+        return f" + {times(row, self._along(name, k - 1))}" + (
+            f" - {times(behind, self._along(name, k))}" if behind else ""
+        )
 
     def _bring_together(self, lines: Lines, is_masked: bool) -> None:
         """Takes what the step gives to reductions, of lanes inside of the domain."""
         for extremum in self.extrema if is_masked else ():
-            for v in self._vectors:
+            for v in self._all_vectors:
                 name, here = f"{self._of_each(extremum)}_{v}", f"{self._here(extremum)}_{v}"
                 lines.add(f"{name} = {self._chosen(self._type(extremum.dtype), v, here, name)};")
         for total in self.sums:
             of_type, steps = self._type(total.dtype), self._steps_of(total)
-            for v in self._vectors:
+            for v in self._all_vectors:
                 here = f"{self._here(total)}_{v}"
                 if is_masked:
                     here = f"({of_type})({self._own('mask')}_{v} & ({self._type(self._lane_dtype)}){here})"
                 place = f"{self._of_each(total)} + {plus(f'{steps} * {self.count}', v * self.width)}"
                 lines.add(f"*({self._anywhere(total.dtype)} *)({place}) = {here};")
-            lines.open(f"if (++{steps} == {TERM_STEPS}) {{")
+            more = f"++{steps}" if len(self._rows) == 1 else f"({steps} += {len(self._rows)})"
+            lines.open(f"if ({more} == {TERM_STEPS}) {{")
             self._add_terms(lines, total)
             lines.close()
 
@@ -349,7 +375,7 @@ class StepWriter(TileWriter):
         if loop.name not in self.indices:
             return
         first = plus(f"{self._low(k)} + {self._own('position')}", -self.sweeps.halo[k][0])
-        for v in self._vectors:
+        for v in self._all_vectors:
             behind = f"*(const {self._anywhere('int64')} *)({self._own('behind')} + {v * self.width})"
             sign = "" if loop.step == 1 else "-"
             lines.add(f"const {self._type('int64')} {self._of_lanes(loop.name)}_{v} = {sign}({first} - {behind});")
@@ -357,11 +383,12 @@ class StepWriter(TileWriter):
     def _put(self, lines: Lines, array: str, where: str) -> None:
         """What was written goes into the ring; lanes outside of the domain hand on what was there."""
         dtype, now, k = self._dtypes[array], self._now(array), self._own("position")
-        for v in self._vectors:
+        for v in self._all_vectors:
             if where != FULL:
-                before = f"{self._before(array)}_{v}"
+                row, of_row = divmod(v, len(self._vectors))
+                before = f"{self._before(array, row)}_{of_row}"
                 lines.add(f"{now}_{v} = {self._chosen(self._type(dtype), v, f'{now}_{v}', before)};")
-            place = f"{self._of(array, 'at')} + {plus(f'{k} * {self.count}', v * self.width)}"
+            place = f"{self._of(array, 'at')} + {plus(f'{k} * {self.at_once}', v * self.width)}"
             lines.add(f"*({self._anywhere(dtype)} *)({place}) = {now}_{v};")
         if where == ENDS:
             self._mirror(lines, array)
@@ -374,8 +401,8 @@ class StepWriter(TileWriter):
     def _along_row(self, array: str) -> str:
         return self._along(array, len(self.sweeps.skew) - 1)
 
-    def _before(self, array: str) -> str:
-        return self._element(array, (0,) * len(self.sweeps.skew))
+    def _before(self, array: str, row: int) -> str:
+        return self._element(array, self.streams.place((0,) * len(self.sweeps.skew), row))
 
     def _find_masks(self, lines: Lines, where: str) -> Callable[[str], str]:
         """Declares which lanes are inside of the domain, as vectors; whether one of them is."""
@@ -385,7 +412,7 @@ class StepWriter(TileWriter):
             end = own("end")
             lines.add(f"const int64_t {end} = {k} < {self._head} ? {k} : {k} - {own('tail')} + {self._head};")
             arrays.append(f"{own('inside')}[{end}]")
-        for v in self._vectors if arrays else ():
+        for v in self._all_vectors if arrays else ():
             vectors = (f"*(const {self._anywhere(self._lane_dtype)} *)({array} + {v * self.width})" for array in arrays)
             lines.add(f"const {self._type(self._lane_dtype)} {own('mask')}_{v} = {' & '.join(vectors)};")
         return lambda lane: " & ".join(f"{array}[{lane}]" for array in arrays)
@@ -396,13 +423,14 @@ class StepWriter(TileWriter):
         offset, declared = self.streams.offset(stream, stream.nearest), f"{self._type(dtype)} "
         name = f"{'' if self._moves_on(stream) else declared}{self._element(array, offset)}_{v}"
         if stream.is_in_row:
-            kept = self._kept(array, stream.nearest)
+            kept, number = self._kept(array, stream.nearest), self._vector(stream.row, v)
             moved = ", ".join(str(self.width - 1 + place) for place in range(self.width))
-            vectors = f"{kept}_{max(v - 1, 0)}, {kept}_{v}"
+            vectors = f"{kept}_{number - (v > 0)}, {kept}_{number}"
             lines.add(f"{name} = LW_SHUFFLE({self._type(self._lane_dtype)}, {vectors}, {moved});")
         else:
-            place = f"{self._rows_at(array, stream.rows)} + ({plus(k, -stream.nearest)}) * {self.count}"
-            lines.add(f"{name} = *(const {self._anywhere(dtype)} *)({plus(place, v * self.width - stream.is_old)});")
+            place = f"{self._rows_at(array, stream.rows)} + ({plus(k, -stream.nearest)}) * {self.at_once}"
+            element = self._vector(stream.row, v) * self.width - stream.is_old
+            lines.add(f"{name} = *(const {self._anywhere(dtype)} *)({plus(place, element)});")
         if stream.is_old and v == 0:
             # Those that were moved on from the end of one row to the beginning of the next are of the former.
             for steps in stream.steps if where == ENDS and self._moves_on(stream) else (stream.nearest,):
@@ -419,14 +447,15 @@ class StepWriter(TileWriter):
             tests.append(self._rows_there[self._row_is_there(array, offset)])
         if where == ENDS:
             (before, after), (its_before, its_after) = self.sweeps.halo[-1], self._halo_of(array)[-1]
-            tests += self._within(k, size, before - its_before - offset[-1], its_after - after - offset[-1])
+            end = its_after - after - offset[-1] - self.sweeps.lagging
+            tests += self._within(k, size, before - its_before - offset[-1], end)
         test = f"if ({' && '.join(tests)}) " if tests else ""
         lines.add(f"{test}{self._element(array, offset)}_0[0] = {self.array(array)}[{here}{''.join(terms)}];")
 
     @cached_property
     def _rows_there(self) -> dict[str, str]:
         """The C names of whether there are elements in rows beside the first lane's, by the tests."""
-        streams = [s for s in (*self.streams.all, *map(self.streams.before, self.streams.written)) if s.is_old]
+        streams = [s for s in (*self.streams.all, *self.streams.handed_on) if s.is_old]
         tests = dict.fromkeys(self._row_is_there(s.array, self.streams.offset(s, s.nearest)) for s in streams)
         return {test: self._own(f"there_{number}") for number, test in enumerate(tests, 1)}
 
@@ -439,9 +468,17 @@ class StepWriter(TileWriter):
         )
         tests: list[str] = []
         for k, (o, ((before, after), (its_before, its_after))) in enumerate(zip(offset[:-1], halos, strict=False)):
-            of = f"{self._of(outer[k], 'of')}[0]"
-            tests += self._within(of, sizes[k], before - its_before - o, its_after - after - o, ends=k > 0)
+            of, size, ends = f"{self._of(outer[k], 'of')}[0]", sizes[k], k > 0
+            if k == len(outer) - 1 and len(self._rows) > 1:
+                # The last group may have rows that do not exist.
+                of, size, ends = f"{of} * {len(self._rows)}", self._size_of_rows(), False
+            tests += self._within(of, size, before - its_before - o, its_after - after - o, ends=ends)
         return " && ".join(tests)
+
+    def _size_of_rows(self) -> str:
+        """Of the rows along the last loop but one, with what lies around the domain."""
+        k = len(self.sweeps.skew) - 2
+        return plus(f"{self._high(k)} - {self._low(k)}", sum(self.sweeps.halo[k]))
 
     @staticmethod
     def _within(place: str, size: str, low: int, high: int, ends: bool = True) -> list[str]:
@@ -462,14 +499,21 @@ class StepWriter(TileWriter):
         own, name, array = self._own, self._given(load), self.array(load.array)
         along, apart = self._along_row(name), self._apart(name)
         k = f"{own('column')}[{own('end')}][{{}}]" if where == ENDS else own("position")
-        for v in self._vectors:
-            elements = []
-            for lane in range(v * self.width, (v + 1) * self.width):
-                first, behind = f"{self._of(name, 'row')}[{lane}]", ""
+        for v in self._all_vectors:
+            row, elements = v // len(self._vectors), []
+            for number in range(v * self.width, (v + 1) * self.width):
+                first, behind, lane = f"{self._of(name, 'row')}[{number}]", "", number % self.count
                 if where == FULL and apart is not None:
                     first, behind = self._of(name, "first"), f" - {times(lane, f'({apart})')}" if lane else ""
-                elements.append(f"{array}[{first} + {along} * {k.format(lane)}{behind}]")
+                    behind += self._from_first(name, row)
+                elements.append(f"{array}[{first} + {along} * {k.format(number)}{behind}]")
             lines.add(f"const {self._type(self._widened(load))} {name}_{v} = {{{', '.join(elements)}}};")
+
+    @property
+    def _skew_of_rows(self) -> Vector:
+        """How far behind a lane is, in rows and not in groups of them."""
+        *outer, groups, innermost = self.sweeps.skew
+        return (*outer, groups * len(self._rows), innermost)
 
     def _apart(self, name: str) -> str | None:
         """How far elements of neighbouring lanes lie from one another, where lanes are at the same place along all loops between
@@ -478,7 +522,9 @@ class StepWriter(TileWriter):
             return None
         last = len(self.sweeps.skew) - 1
         terms = [
-            times(by, self._along(name, k)) for k, by in ((0, self.sweeps.skew[0]), (last, self.sweeps.skew[-1])) if by
+            times(by, self._along(name, k))
+            for k, by in ((0, self._skew_of_rows[0]), (last, self.sweeps.skew[-1]))
+            if by
         ]
         return " + ".join(terms) or "0"
 
@@ -493,7 +539,7 @@ class StepWriter(TileWriter):
         for load, offset in self.streams.offsets.items():
             if any(offset):
                 found[self._read(load, offset)] = (
-                    f"(const {C_TYPES[load.dtype]} *)&{self._variable(load.array, offset)}_{v}"
+                    f"(const {C_TYPES[load.dtype]} *)&{self._variable(load.array, offset, v)}"
                 )
         for load in self.streams.given:
             found[self._given(load)] = f"(const {C_TYPES[self._widened(load)]} *)&{self._given(load)}_{v}"
@@ -506,17 +552,24 @@ class StepWriter(TileWriter):
             found[self.index(loop)] = here if loop == innermost else f"{of_lanes}[{plus(lane, v * self.width)}]"
         return found
 
-    def _variable(self, array: str, offset: Vector) -> str:
+    def _variable(self, array: str, offset: Vector, v: int) -> str:
+        """The vector of elements at an offset from those of vector v."""
+        row, of_row = divmod(v, len(self._vectors))
         if not self.sweeps.is_old(offset):
-            *rows, steps = self.sweeps.behind(offset)
+            written_by, (*rows, steps) = self.sweeps.behind(offset, row)
             if not any(rows):
-                return self._kept(array, steps)
-        return self._element(array, offset)
+                return f"{self._kept(array, steps)}_{self._vector(written_by, of_row)}"
+        return f"{self._element(array, self.streams.place(offset, row))}_{of_row}"
 
     def _mirror(self, lines: Lines, array: str) -> None:
         """What lies at an end of the ring lies at the other one, too, for those who read beyond it."""
         k, size, reach = self._own("position"), self._sizes()[-1], self.streams.reach
-        slot, kept, at, count = self._of(array, "slot"), self._of(array, "rows_kept"), self._of(array, "at"), self.count
+        slot, kept, at, count = (
+            self._of(array, "slot"),
+            self._of(array, "rows_kept"),
+            self._of(array, "at"),
+            self.at_once,
+        )
         c_type = C_TYPES[self._dtypes[array]]
         copied = f"{at} + {k} * {count}, {count} * sizeof({c_type}));"
         ring = self._of(array, "ring")
@@ -533,10 +586,11 @@ class StepWriter(TileWriter):
                         self._element(stream.array, self.streams.offset(stream, s)) for s in (steps, steps - 1)
                     )
                     lines.add(*(f"{to}_{v} = {source}_{v};" for v in self._vectors))
-        for array, kept in self.streams.results.items():
+        for (array, row), kept in self.streams.results.items():
+            vectors = [self._vector(row, v) for v in self._vectors]
             for steps in range(kept, 0, -1):
                 source = self._now(array) if steps == 1 else self._kept(array, steps - 1)
-                lines.add(*(f"{self._kept(array, steps)}_{v} = {source}_{v};" for v in self._vectors))
+                lines.add(*(f"{self._kept(array, steps)}_{v} = {source}_{v};" for v in vectors))
 
 
 def _is_for_lanes(statement: t.TypedStatement) -> bool:

@@ -17,10 +17,12 @@ from lapwing.tiling.sweep_lanes import SweepLanes, Vector, offset_of
 
 @dataclass(frozen=True)
 class Stream:
-    """``is_old``: whether its vectors are moved by a lane, so that each lane has what the one before it wrote. ``rows``: how far
-    behind they were written along the outer loops; ``nearest``, ``furthest``: along the innermost one."""
+    """``row``: which one of a group has written its vectors. ``is_old``: whether they are moved by a lane, so that each lane has
+    what the one before it wrote. ``rows``: how far behind they were written along the outer loops; ``nearest``, ``furthest``:
+    along the innermost one."""
 
     array: str
+    row: int
     is_old: bool
     rows: Vector
     nearest: int
@@ -47,16 +49,17 @@ class Streams:
         self.offsets = {load: self._offset(load) for load in loads if load.array in bound.nest.written}
         # Those at the iteration's own place are in what it writes.
         self.changing = {load.array for load, offset in self.offsets.items() if not any(offset)}
-        self.all = tuple(self._joined((load.array, offset) for load, offset in self.offsets.items()))
+        elements = ((load.array, row, offset) for row in range(lanes.rows) for load, offset in self.offsets.items())
+        self.all = tuple(self._joined(elements))
 
     def _offset(self, load: t.Load) -> Vector:
         offset = offset_of(self._bound, load)
         assert offset is not None
         return offset
 
-    def before(self, array: str) -> Stream:
-        """What an iteration's own element was before."""
-        (found,) = self._joined([(array, self._own)])
+    def before(self, array: str, row: int = 0) -> Stream:
+        """What the own element of an iteration in a row of a group was before."""
+        (found,) = self._joined([(array, row, self._own)])
         return found
 
     @property
@@ -64,37 +67,59 @@ class Streams:
         return (0,) * len(self._lanes.skew)
 
     def offset(self, stream: Stream, steps: int) -> Vector:
-        """The place of the element that lies so many steps back."""
+        """The place of the element that lies so many steps back, seen from the first row of a group."""
         base = self._lanes.skew if stream.is_old else self._own
-        return tuple(b - far for b, far in zip(base, (*stream.rows, steps), strict=True))
+        *outer, group, position = (b - far for b, far in zip(base, (*stream.rows, steps), strict=True))
+        return (*outer, group * self._lanes.rows + stream.row, position - self._lanes.lag * stream.row)
 
-    def _joined(self, elements: Iterable[tuple[str, Vector]]) -> Iterator[Stream]:
-        found: dict[tuple[str, bool, Vector], list[int]] = {}
-        for array, offset in elements:
-            *rows, steps = self._lanes.behind(offset)
-            found.setdefault((array, self._lanes.is_old(offset), tuple(rows)), []).append(steps)
-        for (array, is_old, behind), back in found.items():
-            yield Stream(array, is_old, behind, min(back), max(back))
+    def place(self, offset: Vector, row: int) -> Vector:
+        """An offset from a row of a group, seen from the first one."""
+        *outer, along, innermost = offset
+        return (*outer, along + row, innermost - self._lanes.lag * row)
+
+    def _joined(self, elements: Iterable[tuple[str, int, Vector]]) -> Iterator[Stream]:
+        found: dict[tuple[str, int, bool, Vector], list[int]] = {}
+        for array, reader, offset in elements:
+            row, (*rows, steps) = self._lanes.behind(offset, reader)
+            found.setdefault((array, row, self._lanes.is_old(offset), tuple(rows)), []).append(steps)
+        for key, back in found.items():
+            yield Stream(*key, min(back), max(back))
+
+    def _befores(self) -> list[Stream]:
+        return [self.before(array, row) for array in self.written for row in range(self._lanes.rows)]
 
     @property
-    def results(self) -> dict[str, int]:
-        """For how many steps what was written is kept in registers, by array."""
-        streams = [*self.all, *map(self.before, self.written)]
+    def handed_on(self) -> list[Stream]:
+        """The elements' own places, of lanes that do nothing, as far as nothing else brings them."""
+
+        def has(one: Stream, other: Stream) -> bool:
+            place = (other.array, other.row, other.is_old, other.rows)
+            return (one.array, one.row, one.is_old, one.rows) == place and other.nearest in one.steps
+
+        return [before for before in self._befores() if not any(has(stream, before) for stream in self.all)]
+
+    @property
+    def results(self) -> dict[tuple[str, int], int]:
+        """For how many steps what was written is kept in registers, by array and row of a group."""
+        streams = [*self.all, *self._befores()]
         return {
-            name: max((s.furthest for s in streams if s.array == name and s.is_in_row), default=0)
+            (name, row): max(
+                (s.furthest for s in streams if (s.array, s.row) == (name, row) and s.is_in_row), default=0
+            )
             for name in self.written
+            for row in range(self._lanes.rows)
         }
 
     @property
     def reach(self) -> int:
         """How many steps more or less than whole rows vectors from memory are back."""
-        streams = [*self.all, *map(self.before, self.written)]
+        streams = [*self.all, *self._befores()]
         return 1 + max((max(abs(s.nearest), abs(s.furthest)) for s in streams if not s.is_in_row), default=0)
 
     def rows_of(self, array: str) -> list[Vector]:
         """How far behind the rows are that are read of an array. Which are the furthest hangs on how many there are along each
         loop, but those are not that others exceed along every loop."""
-        rows = sorted({s.rows for s in (*self.all, self.before(array)) if s.array == array})
+        rows = sorted({s.rows for s in (*self.all, *self._befores()) if s.array == array})
 
         def exceeds(one: Vector, other: Vector) -> bool:
             return one != other and all(a >= b for a, b in zip(one, other, strict=True))

@@ -36,8 +36,14 @@ class SweepTileWriter(StepWriter):
             low, high = self.bounds(loop) if is_moved else (f"box->lo[{k_box}]", f"box->hi[{k_box}]")
             before, after = self.sweeps.halo[k]
             lines.add(f"const int64_t {self._low(k)} = {low}, {self._high(k)} = {high};")
-            lines.add(f"const int64_t {size} = {plus(f'{self._high(k)} - {self._low(k)}', before + after)};")
-        shortest = self.sweeps.shortest_row(self.count)
+            more, at_once = before + after, 1
+            if k == len(sizes) - 2:
+                at_once = len(self._rows)
+            elif k == len(sizes) - 1:
+                more += self.sweeps.lagging
+            number = plus(f"{self._high(k)} - {self._low(k)}", more + at_once - 1)
+            lines.add(f"const int64_t {size} = {f'({number}) / {at_once}' if at_once > 1 else number};")
+        shortest = self.sweeps.shortest_row(self.count) + self.sweeps.lagging
         lines.add(f"const bool {own('fits')} = {' && '.join([f'{sizes[-1]} >= {shortest}', *self._covers()])};")
         lines.add(f"const int64_t {end} = box->hi[0];", f"int64_t {sweep} = box->lo[0];")
         lines.open(f"while ({own('fits')} && {end} - {sweep} >= {self.count // 2}) {{")
@@ -85,14 +91,17 @@ class SweepTileWriter(StepWriter):
         for extremum in self.extrema:
             name, dtype = self.accumulator(extremum.name), extremum.dtype
             found = self._of(name, "found")
-            lines.add(f"{C_TYPES[dtype]} {found}[{self.count}];")
-            for v in self._vectors:
+            lines.add(f"{C_TYPES[dtype]} {found}[{self.at_once}];")
+            for v in self._all_vectors:
                 place = plus(found, v * self.width)
                 lines.add(f"*({self._anywhere(dtype)} *)({place}) = {self._of_each(extremum)}_{v};")
-            if self.nest.by_sweep:
-                lines.add(f"{each} {self.word(extremum, f'({sweep} + {lane})')} = {found}[{lane}];")
-            else:
-                lines.add(f"{each} {self.accumulate(extremum, name, f'{found}[{lane}]')}")
+            for row in self._rows:
+                element = f"{found}[{self._element_of(row, lane)}]"
+                if not self.nest.by_sweep:
+                    lines.add(f"{each} {self.accumulate(extremum, name, element)}")
+                    continue
+                word = self.word(extremum, f"({sweep} + {lane})")
+                lines.add(f"{each} {self.accumulate(extremum, word, element) if row else f'{word} = {element};'}")
 
     def _covers(self) -> Iterator[str]:
         """Tests of whether the box is all of the domain but along the outermost loop, where it is in other coordinates."""
@@ -123,18 +132,22 @@ class SweepTileWriter(StepWriter):
         text = ""
         for k, size in enumerate(sizes[:-1]):
             at = plus(f"{self._high(k)} - {self._low(k)}", self.sweeps.halo[k][0] - 1)
+            if k == len(sizes) - 2 and len(self._rows) > 1:
+                at = f"({at}) / {len(self._rows)}"
             text = f"({text}) * {size} + {at}" if text else at
         lines.add(f"const int64_t {rows} = {plus(f'{text} + {lag} * {last}', 2)};")
         lines.add(*(f"int64_t {self._of(x, 'of')}[{count}];" for x in outer))
         lane_type = C_TYPES[self._lane_dtype]
-        lines.add(f"{lane_type} {own('active')}[{count}] = {{0}};")
-        lines.add(f"{lane_type} {own('inside')}[{self._head + self._tail}][{count}]; /* at the ends of rows */")
+        lines.add(f"{lane_type} {own('active')}[{self.at_once}] = {{0}};")
+        lines.add(f"{lane_type} {own('inside')}[{self._head + self._tail}][{self.at_once}]; /* at the ends of rows */")
         if self.streams.given:
-            lines.add(f"int64_t {own('column')}[{self._head + self._tail}][{count}]; /* the position, or one inside */")
+            column = f"{own('column')}[{self._head + self._tail}][{self.at_once}]"
+            lines.add(f"int64_t {column}; /* the position, or one inside */")
         self._find_insides(lines)
         for array in self._row_arrays():
             start = " = {0}" if array in self.streams.written else ""
-            lines.add(f"int64_t {self._of(array, 'row')}[{count}]{start}; /* the element of a lane at position 0 */")
+            elements = count if array in self.streams.written else self.at_once
+            lines.add(f"int64_t {self._of(array, 'row')}[{elements}]{start}; /* the element of a lane at position 0 */")
         lines.open(f"for (int64_t {lane} = 0; {lane} < {count}; ++{lane}) {{")
         lines.add(f"int64_t {own('before')} = -1 - {lag} * {lane};")
         for x, size in reversed(list(zip(outer[1:], sizes[1:-1], strict=True))):
@@ -145,7 +158,9 @@ class SweepTileWriter(StepWriter):
         lines.add(f"{self._of(outer[0], 'of')}[{lane}] = {own('before')};")
         for load in self.streams.given:
             name = self._given(load)
-            lines.add(f"{self._of(name, 'row')}[{lane}] = {self._first_row(name, lane)};")
+            for row in self._rows:
+                place = f"{self._of(name, 'row')}[{self._element_of(row, lane)}]"
+                lines.add(f"{place} = {self._first_row(name, lane, row)};")
         lines.close()
         self._declare_indices(lines)
         self._declare_vectors(lines)
@@ -154,17 +169,25 @@ class SweepTileWriter(StepWriter):
         for array in self.streams.written:
             lines.add(f"free({self._of(array, 'room')});")
 
+    def _element_of(self, row: int, lane: str) -> str:
+        """The number of a lane of a row among all of a step."""
+        return f"{row * self.count} + {lane}" if row else lane
+
     def _declare_indices(self, lines: Lines) -> None:
         """Those that the loop body uses, of all lanes."""
         own, count, lane = self._own, self.count, self._own("lane")
         (sweep,), (*outer, innermost) = self.nest.sweep_loops, self.nest.space_loops
-        lines.add(*(f"int64_t {self._of_lanes(x.name)}[{count}];" for x in (sweep, *outer) if x.name in self.indices))
+        all_lanes = self.at_once
+        lines.add(
+            *(f"int64_t {self._of_lanes(x.name)}[{all_lanes}];" for x in (sweep, *outer) if x.name in self.indices)
+        )
         if innermost.name in self.indices:
-            lines.add(f"int64_t {own('behind')}[{count}] = {{0}};")
+            lines.add(f"int64_t {own('behind')}[{all_lanes}] = {{0}};")
         if sweep.name in self.indices:
-            each = f"for (int64_t {lane} = 0; {lane} < {count}; ++{lane})"
+            each = f"for (int64_t {lane} = 0; {lane} < {all_lanes}; ++{lane})"
+            of_row = lane if all_lanes == count else f"{lane} % {count}"
             sign = "" if sweep.step == 1 else "-"
-            lines.add(f"{each} {self._of_lanes(sweep.name)}[{lane}] = {sign}({own('sweep')} + {lane});")
+            lines.add(f"{each} {self._of_lanes(sweep.name)}[{lane}] = {sign}({own('sweep')} + {of_row});")
 
     def _find_insides(self, lines: Lines) -> None:
         """Which lanes are inside of the domain along the innermost loop, at positions at the ends of rows."""
@@ -173,12 +196,15 @@ class SweepTileWriter(StepWriter):
         lines.open(f"for (int64_t {end} = 0; {end} < {ends}; ++{end}) {{")
         lines.add(f"const int64_t {k} = {end} < {self._head} ? {end} : {size} - {ends} + {end};")
         lines.open(f"for (int64_t {lane} = 0; {lane} < {self.count}; ++{lane}) {{")
-        behind, by = f"{self.sweeps.skew[-1]} * {lane}", own("by")
+        behind, by, lag = f"{self.sweeps.skew[-1]} * {lane}", own("by"), self.sweeps.lag
         lines.add(f"const int64_t {by} = {behind} - ({k} < {behind} ? {size} : 0), {at} = {k} - {by};")
-        lines.add(f"{own('inside')}[{end}][{lane}] = -({at} >= {before} && {at} < {plus(size, -after)});")
-        if self.streams.given:
-            inside = f"lw_min_i64(lw_max_i64({at}, {before}), {plus(size, -after - 1)})"
-            lines.add(f"{own('column')}[{end}][{lane}] = {inside} + {by};")
+        for row in self._rows:
+            low, high = before + lag * row, -after - self.sweeps.lagging + lag * row
+            element = self._element_of(row, lane)
+            lines.add(f"{own('inside')}[{end}][{element}] = -({at} >= {low} && {at} < {plus(size, high)});")
+            if self.streams.given:
+                inside = f"lw_min_i64(lw_max_i64({at}, {low}), {plus(size, high - 1)})"
+                lines.add(f"{own('column')}[{end}][{element}] = {inside} + {by};")
         lines.close()
         lines.close()
 
@@ -227,7 +253,7 @@ class SweepTileWriter(StepWriter):
             terms = [f"({self.affine(affine)}){stride}" for affine, stride in zip(affines, strides, strict=True)]
             lines.add(f"{self._of(name, 'origin')} = {' + '.join(terms)};")
         lines.close()
-        reach, count = self.streams.reach, self.count
+        reach, count = self.streams.reach, self.at_once
         for array in self.streams.written:
             c_type = C_TYPES[self._dtypes[array]]
             kept, room, ring = self._of(array, "rows_kept"), self._of(array, "room"), self._of(array, "ring")
@@ -241,20 +267,20 @@ class SweepTileWriter(StepWriter):
     def _declare_vectors(self, lines: Lines) -> None:
         """Those that are kept from step to step."""
 
-        def declare(array: str, name: str) -> None:
-            names = ", ".join(f"{name}_{v} = {{0}}" for v in self._vectors)
+        def declare(array: str, name: str, row: int = 0) -> None:
+            names = ", ".join(f"{name}_{self._vector(row, v)} = {{0}}" for v in self._vectors)
             lines.add(f"{self._type(self._dtypes[array])} {names};")
 
         for extremum in self.extrema:
             start = ", ".join([self.accumulator(extremum.name)] * self.width)
-            names = (f"{self._of_each(extremum)}_{v} = {{{start}}}" for v in self._vectors)
+            names = (f"{self._of_each(extremum)}_{v} = {{{start}}}" for v in self._all_vectors)
             lines.add(f"{self._type(extremum.dtype)} {', '.join(names)};")
         for total in self.sums:
             lines.add(f"double {self._of_each(total)}[{TERM_STEPS * self.count}]; /* terms, step by step */")
             lines.add(f"int64_t {self._steps_of(total)} = 0;")
-        for array, kept in self.streams.results.items():
+        for (array, row), kept in self.streams.results.items():
             for steps in range(1, kept + 1):
-                declare(array, self._kept(array, steps))
+                declare(array, self._kept(array, steps), row)
         for stream in filter(self._moves_on, self.streams.all):
             for steps in stream.steps:
                 declare(stream.array, self._element(stream.array, self.streams.offset(stream, steps)))
@@ -266,19 +292,21 @@ class SweepTileWriter(StepWriter):
         lines.open(f"for (int64_t {row} = 0; {row} < {rows}; ++{row}) {{")
         for array in self.streams.written:
             c_type, ring, slot = C_TYPES[self._dtypes[array]], self._of(array, "ring"), self._of(array, "slot")
-            lines.add(f"{c_type} *const {self._of(array, 'at')} = {ring} + {slot} * {size} * {count};")
-            streams = (*self.streams.all, self.streams.before(array))
+            lines.add(f"{c_type} *const {self._of(array, 'at')} = {ring} + {slot} * {size} * {self.at_once};")
+            streams = (*self.streams.all, *self.streams.handed_on)
             for behind in sorted({s.rows for s in streams if s.array == array and not s.is_in_row}):
                 place = f"lw_around({slot} - ({flattened(behind, sizes[1:-1])}), {self._of(array, 'rows_kept')})"
                 lines.add(
-                    f"const {c_type} *const {self._rows_at(array, behind)} = {ring} + {place} * {size} * {count};"
+                    f"const {c_type} *const {self._rows_at(array, behind)} = {ring} + {place} * {size} * {self.at_once};"
                 )
         # Lanes that are still in the row before.
         lines.open(f"for (int64_t {lane} = 0; {lane} < {count}; ++{lane}) {{")
-        for name in self._row_arrays():
-            lines.add(f"{self._of(name, 'row')}[{lane}] += {self._along(name, len(sizes) - 1)} * {size};")
-        if self.nest.loop_names[-1] in self.indices:
-            lines.add(f"{own('behind')}[{lane}] -= {size};")
+        for element in (self._element_of(number, lane) for number in self._rows):
+            for name in self._row_arrays():
+                if element == lane or name not in self.streams.written:
+                    lines.add(f"{self._of(name, 'row')}[{element}] += {self._along(name, len(sizes) - 1)} * {size};")
+            if self.nest.loop_names[-1] in self.indices:
+                lines.add(f"{own('behind')}[{element}] -= {size};")
         if not skew:
             self._cross(lines, lane)
         lines.close()
@@ -300,7 +328,7 @@ class SweepTileWriter(StepWriter):
         lines.open(f"if ({k} == {self._head}) {{")
         lines.add(f"bool {own('all')} = true;")
         lines.add(
-            f"for (int64_t {lane} = 0; {lane} < {count}; ++{lane}) {own('all')} = {own('all')} && {own('active')}[{lane}];"
+            f"for (int64_t {lane} = 0; {lane} < {self.at_once}; ++{lane}) {own('all')} = {own('all')} && {own('active')}[{lane}];"
         )
         for name in self._row_arrays():
             lines.add(f"const int64_t {self._of(name, 'first')} = {self._of(name, 'row')}[0];")
@@ -321,7 +349,7 @@ class SweepTileWriter(StepWriter):
 
     def _cross(self, lines: Lines, lane: str) -> None:
         """A lane comes to its next row."""
-        own, sizes = self._own, self._sizes()
+        sizes = self._sizes()
         *outer, _ = self._coordinates()
         chain = list(zip(outer, sizes[:-1], strict=True))
         lines.add(f"++{self._of(outer[-1], 'of')}[{lane}];")
@@ -329,44 +357,63 @@ class SweepTileWriter(StepWriter):
             lines.open(f"if ({self._of(x, 'of')}[{lane}] == {size}) {{")
             lines.add(f"{self._of(x, 'of')}[{lane}] = 0;", f"++{self._of(outside, 'of')}[{lane}];")
             lines.close()
+        for row in self._rows:
+            self._begin_row(lines, lane, row)
+
+    def _begin_row(self, lines: Lines, lane: str, row: int) -> None:
+        """A lane is at a row of a group."""
+        own, sizes, element, rows = self._own, self._sizes(), self._element_of(row, lane), len(self._rows)
+        *outer, _ = self._coordinates()
+        # Where it is along every loop but the innermost, and how many places there are.
+        places = [f"{self._of(x, 'of')}[{lane}]" for x in outer]
+        ends = [*sizes[:-1]]
+        if rows > 1:
+            places[-1] = plus(f"{places[-1]} * {rows}", row)
+            ends[-1] = self._size_of_rows()
         tests = []
-        for (x, size), (before, after) in zip(chain, self.sweeps.halo, strict=False):
-            of = f"{self._of(x, 'of')}[{lane}]"
-            tests += [f"{of} >= {before}", f"{of} < {plus(size, -after)}"]
-        active = f"{own('active')}[{lane}]"
+        for place, size, (before, after) in zip(places, ends, self.sweeps.halo, strict=False):
+            tests += [f"{place} >= {before}", f"{place} < {plus(size, -after)}"]
+        active = f"{own('active')}[{element}]"
         lines.add(f"{active} = -({' && '.join(tests)});")
         *around, innermost = self.nest.space_loops
         if innermost.name in self.indices:
-            lines.add(f"{own('behind')}[{lane}] = {self.sweeps.skew[-1]} * {lane};")
+            behind = plus(f"{self.sweeps.skew[-1]} * {lane}", self.sweeps.lag * row)
+            lines.add(f"{own('behind')}[{element}] = {behind};")
         for k, loop in enumerate(around):
             if loop.name in self.indices:
-                place = plus(f"{self._low(k)} + {self._of(outer[k], 'of')}[{lane}]", -self.sweeps.halo[k][0])
+                place = plus(f"{self._low(k)} + {places[k]}", -self.sweeps.halo[k][0])
                 sign = place if loop.step == 1 else f"-({place})"
-                lines.add(f"{self._of_lanes(loop.name)}[{lane}] = {sign};")
+                lines.add(f"{self._of_lanes(loop.name)}[{element}] = {sign};")
         for name in self._row_arrays():
-            terms = [f"{self._of(x, 'of')}[{lane}] * {self._along(name, k)}" for k, x in enumerate(outer)]
-            place = f"{self._of(name, 'origin')} + {' + '.join(terms)}{self._behind(name, lane)}"
-            # What is only read may have no elements around the domain.
             is_given = name not in self.streams.written
-            text = f"{active} ? {place} : {self._first_row(name, lane)}" if is_given else place
-            lines.add(f"{self._of(name, 'row')}[{lane}] = {text};")
+            if row and not is_given:
+                continue
+            terms = [
+                f"{place if ' + ' not in place else f'({place})'} * {self._along(name, k)}"
+                for k, place in enumerate(places)
+            ]
+            place = f"{self._of(name, 'origin')} + {' + '.join(terms)}{self._behind(name, lane, row)}"
+            # What is only read may have no elements around the domain.
+            text = f"{active} ? {place} : {self._first_row(name, lane, row)}" if is_given else place
+            lines.add(f"{self._of(name, 'row')}[{element}] = {text};")
 
-    def _behind(self, name: str, lane: str) -> str:
-        """How far a lane is behind the first one, in memory."""
-        skew = self.sweeps.skew[-1]
-        behind = f" - {times(skew, self._along_row(name))} * {lane}" if skew and lane != "0" else ""
+    def _behind(self, name: str, lane: str, row: int) -> str:
+        """How far a lane of a row is behind the first one, in memory, along the innermost loop."""
+        skew, lag = self.sweeps.skew[-1], self.sweeps.lag * row
+        behind = f" - {times(lag, self._along_row(name))}" if lag else ""
+        behind += f" - {times(skew, self._along_row(name))} * {lane}" if skew and lane != "0" else ""
         if lane == "0" or not self._moves_with_sweeps(name):
             return behind
         # Lanes that are no sweeps any more compute as the last one.
         own, (sweep,) = self._own, self.nest.sweep_loops
         return f"{behind} + {self._of(name, f'along_{sweep.name}')} * lw_min_i64({lane}, {own('last')})"
 
-    def _first_row(self, name: str, lane: str) -> str:
+    def _first_row(self, name: str, lane: str, row: int) -> str:
         """The place of an element at position 0 of the first row of the domain."""
         terms = [
             f" + {times(before, self._along(name, k))}" for k, (before, _) in enumerate(self.sweeps.halo[:-1]) if before
         ]
-        return f"{self._of(name, 'origin')}{''.join(terms)}{self._behind(name, lane)}"
+        return f"{self._of(name, 'origin')}{''.join(terms)}{self._behind(name, lane, row)}"
 
 
 _KNOWN: WeakKeyDictionary[BoundNest, dict[InnerForm, bool]] = WeakKeyDictionary()
@@ -376,5 +423,5 @@ def has_sweep_lanes(bound: BoundNest, form: InnerForm) -> bool:
     """Whether there is code for a form whose lanes are sweeps. Planning asks again and again."""
     known = _KNOWN.setdefault(bound, {})
     if form not in known:
-        known[form] = sweep_lanes(bound) is not None and SweepTileWriter(bound, (), form).is_written
+        known[form] = sweep_lanes(bound, form.rows) is not None and SweepTileWriter(bound, (), form).is_written
     return known[form]
