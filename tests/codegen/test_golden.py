@@ -284,16 +284,19 @@ def tile_of(
     coalesced: bool = False,
     scanned: bool = False,
     skewed: bool = False,
+    rows: int = 1,
 ) -> str:
-    """lanes, coalesced, scanned, skewed: of the inner form; without lanes it is the one taken by rule."""
+    """lanes, coalesced, scanned, skewed, rows: of the inner form; without lanes it is the one taken by rule."""
     bound = nest.bind(nest.arguments(*arguments))
     plan = make_plan(bound, nest.dependences, 1)
     bound = skewed_nest(bound, plan.skew)
     if lanes is not None:
         forms = forms_of(bound, skewed_dependences(nest.dependences, plan.skew))
-        wanted = (lanes, coalesced, scanned, skewed)
+        wanted = (lanes, coalesced, scanned, skewed, rows)
         form = next(
-            form for form in reversed(forms) if (form.lanes, form.coalesced, form.scanned, form.skewed) == wanted
+            form
+            for form in reversed(forms)
+            if (form.lanes, form.coalesced, form.scanned, form.skewed, form.rows) == wanted
         )
         return tile_source(bound, faces_of(bound), form)
     return tile_source(bound, Faces(bound, plan.partition, plan.mapping, plan.tile).faces, plan.inner.form)
@@ -319,6 +322,7 @@ FILES: dict[str, Callable[[], str]] = {
         for name in ("align", "subsequence")
     },
     "over_relaxed.sweeps.c": lambda: tile_of(over_relaxed, (*CASES["over_relaxed"][1][:2], 16), lanes=1, skewed=True),
+    "over_relaxed.rows.c": lambda: tile_of(over_relaxed, (*[floats(5, 20, 40)] * 2, 8), lanes=1, skewed=True, rows=2),
     "over_relaxed.coalesced.c": lambda: tile_of(*CASES["over_relaxed"], lanes=64, coalesced=True),
     **{f"{name}.plain.c": lambda name=name: plain_of(*CASES[name]) for name in ("align", "triangle", "collatz")},
 }

@@ -26,6 +26,7 @@ from lapwing.loopnest.array_shape import ArrayShape
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.skew import find_skew
 from lapwing.machine.machine import Quantity
+from lapwing.machine.vectors import vector_bytes
 from lapwing.planner.inner import InnerChoice, choice_by_measurement, choice_by_rule, joined_sweeps
 from lapwing.planner.rates import Shape
 from lapwing.runtime import alone
@@ -33,7 +34,7 @@ from lapwing.runtime.arrays.storage import copied_as_it_lies
 from lapwing.tiling import transposed
 from lapwing.tiling.inner import is_legal, legal_forms
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest
-from lapwing.tiling.sweep_lanes import sweep_lanes
+from lapwing.tiling.sweep_lanes import lanes_of_sweeps, sweep_lanes
 
 
 @lw.nest
@@ -604,9 +605,45 @@ def test_sweeps_are_as_far_behind_each_other_as_they_have_to_be() -> None:
     }
 
 
+@lw.nest
+def planes(u, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                for k in range(1, u.shape[2] - 1):
+                    u[i, j, k] = u[i - 1, j, k] + u[i, j - 1, k] + u[i, j, k - 1] + u[i + 1, j, k] + u[i, j, k + 1]
+
+
+def test_rows_of_a_group_are_as_far_behind_each_other_as_they_have_to_be() -> None:
+    """What is read of the row before was written a step ago, or two where it lies at the next position. Lanes are as many groups
+    and positions behind each other; those over planes are a row of them, and at the same position."""
+    found = {}
+    for nest, arguments in (
+        (gauss_seidel, {"u": floats(90, 70), "sweeps": 8}),
+        (corners, {"u": floats(90, 70), "sweeps": 8}),
+        (planes, {"u": floats(6, 90, 70), "sweeps": 8}),
+    ):
+        bound, dependences = in_tiles(nest, arguments)
+        lanes = [sweep_lanes(bound, rows) for rows in (1, 2, 4)]
+        assert {form.rows for form in forms_of(bound, dependences)} >= {1, 2}
+        found[nest.name] = [(one.lag, one.skew) for one in lanes if one is not None]
+    assert found == {
+        "gauss_seidel": [(0, (1, 2)), (1, (1, 1)), (1, (1, 0))],
+        "corners": [(0, (1, 3)), (2, (1, 1)), (2, (1, 0))],
+        "planes": [(0, (1, 1, 0)), (1, (1, 1, 0)), (1, (1, 1, 0))],
+    }
+
+
+def test_groups_need_rows() -> None:
+    for rows, expected in ((9, {1}), (90, {1, 2, 4})):
+        bound, _ = in_tiles(gauss_seidel, {"u": floats(rows, 70), "sweeps": 8})
+        width = vector_bytes() // 8
+        assert {turns for _, turns in lanes_of_sweeps(bound, max(4, width))} == expected
+
+
 @pytest.mark.parametrize("nest", [gauss_seidel, corners], ids=["gauss_seidel", "corners"])
 def test_sweeps_are_lanes_where_rows_are_long(nest: lw.Nest) -> None:
-    for columns, joined in ((30, 1), (70, 8)):
+    for columns, joined in ((18, 1), (70, 8)):
         arguments = {"u": floats(90, columns), "sweeps": 8}
         bound, dependences = in_tiles(nest, arguments)
         form = next(form for form in forms_of(bound, dependences) if form.skewed and form.sweeps == 8)
@@ -620,11 +657,15 @@ def test_what_a_part_takes_says_what_all_would_take() -> None:
     assert lanes is not None
     assert [lanes.share_at_work(0, rows, 8) for rows in (9, 91)] == [0.5, 0.91]
     assert lanes.share_at_work(1, 98, 8) == 0.98  # lanes go from row to row without a pause
+    in_pairs = sweep_lanes(in_tiles(gauss_seidel, {"u": floats(9, 70), "sweeps": 8})[0], 2)
+    assert in_pairs is not None
+    assert in_pairs.share_at_work(0, 84, 8) == 84 / (86 + 2 * 7)
     arguments = {"u": floats(900, 900), "sweeps": 8}
     bound, dependences = in_tiles(gauss_seidel, arguments)
     prober = FormProber(bound, dependences, 1, joins=True, is_alone=True, arguments=arguments)
-    form = next(form for form in prober.forms if form.skewed and form.sweeps == 8)
-    found = prober._share_of_part(form, Shape((898, 898), 0, 91))
+    form = next(form for form in prober.forms if form.lanes_are_sweeps and form.sweeps == 8)
+    found = prober._share_of_part(replace(form, rows=1), Shape((898, 898), 0, 91))
     assert found == 0.91 / lanes.share_at_work(0, 898, 8)
-    assert {prober._share_of_part(other, Shape((898, 898), 0, 91)) for other in prober.forms if other != form} == {1.0}
+    others = [other for other in prober.forms if not other.lanes_are_sweeps]
+    assert {prober._share_of_part(other, Shape((898, 898), 0, 91)) for other in others} == {1.0}
     assert not any(f.skewed and f.sweeps > 1 for f in FormProber(bound, dependences, 2, joins=True).forms)

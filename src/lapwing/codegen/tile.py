@@ -59,7 +59,7 @@ def wavefronts(bound: BoundNest, form: InnerForm) -> tuple[InnerForm, ...]:
     rows, sweeps = replace(form, skewed=True), sweeps_to_join(bound)
     if len(form.order) > 1:
         found = [rows] if is_wavefront(bound, rows) else []
-        joined = [replace(rows, sweeps=count) for count in lanes_of_sweeps(bound, sweeps)]
+        joined = [replace(rows, sweeps=lanes, rows=turns) for lanes, turns in lanes_of_sweeps(bound, sweeps)]
         return (*found, *(form for form in joined if has_sweep_lanes(bound, form)))
     over_a_row = replace(rows, sweeps=MOST_SWEEPS_IN_VECTORS)
     return (over_a_row,) if sweeps > 1 and is_wavefront(bound, over_a_row) else ()

@@ -129,7 +129,7 @@ def joined_sweeps(bound: BoundNest, form: InnerForm, partition: Partition, mappi
     most = min(form.sweeps, sweeps)
     if most == 1 or mapping is None:
         return 1
-    if form.lanes_are_sweeps and not rows_are_long(bound, form.sweeps):
+    if form.lanes_are_sweeps and not rows_are_long(bound, form.sweeps, form.rows):
         return 1
     shortest = [int(np.diff(edges).min()) for edges in partition.edges]
     has_steps = tile < shortest[mapping]

@@ -43,6 +43,7 @@ Vector = tuple[int, ...]
 _GAP = 2
 _FEWEST_LANES = 8
 _FEWEST_POSITIONS = 8  # of a row, without a mask
+_FEWEST_GROUPS = 8  # of rows that take turns
 _LARGEST_OFFSET = 4
 _LARGEST_BODY = 80  # operations: vectors of more do not fit registers
 
@@ -149,18 +150,30 @@ def _lag(offset: Vector, rows: int) -> int:
     return -(-(innermost + 1) // -along) if along < 0 else -(innermost // along)
 
 
-def lanes_of_sweeps(bound: BoundNest, sweeps: int) -> tuple[int, ...]:
-    """How many sweeps may be worth being lanes, of so many, first what is best by rule. Two vectors of them wait less for each
-    other than one does, and four still less, for which registers may be too few; one takes the least room in the cache."""
+def lanes_of_sweeps(bound: BoundNest, sweeps: int) -> tuple[tuple[int, int], ...]:
+    """How many sweeps may be worth being lanes, of so many, and how many rows taking turns, first what is best by rule. Several
+    vectors wait less for each other than one does, until registers are too few; one of a row takes the least room in the
+    cache."""
     found = sweep_lanes(bound)
     if found is None:
         return ()
     width = max(vector_bytes() // found.size, _FEWEST_LANES // 2)
     several = [count * width for count in (2, 4) if sweeps >= count * width]
     several = [lanes for lanes in several if rows_are_long(bound, lanes)]
+    at_all = sweeps >= max(width // 2 + 1, 3)
     if several and _near_bytes(bound, found, several[0]) <= caches.second_bytes():
-        return tuple(several)
-    return (width, *several) if sweeps >= max(width // 2 + 1, 3) else ()
+        forms = [(several[0], 1), (width, 2), (several[0], 2), *((lanes, 1) for lanes in several[1:])]
+    else:
+        forms = [(width, 2), (width, 4), (width, 1), *((lanes, 1) for lanes in several)] if at_all else []
+    return tuple((lanes, rows) for lanes, rows in forms if _has_rows(bound, lanes, rows))
+
+
+def _has_rows(bound: BoundNest, lanes: int, rows: int) -> bool:
+    """Whether there are enough for so many to take turns."""
+    if rows == 1:
+        return True
+    along, _ = _extents(bound)[-2:]
+    return along >= _FEWEST_GROUPS * rows and rows_are_long(bound, lanes, rows)
 
 
 def _near_bytes(bound: BoundNest, found: SweepLanes, lanes: int) -> int:
@@ -172,18 +185,26 @@ def _near_bytes(bound: BoundNest, found: SweepLanes, lanes: int) -> int:
     return lagging * lanes * found.size * arrays
 
 
-def rows_are_long(bound: BoundNest, lanes: int) -> bool:
-    """Whether the innermost loop of a nest whose sweeps are lanes has enough iterations for so many."""
-    found, extents = sweep_lanes(bound), [high - low for low, high in bound.domain.box]
+def rows_are_long(bound: BoundNest, lanes: int, rows: int = 1) -> bool:
+    """Whether the innermost loop of a nest whose sweeps are lanes has enough iterations for so many, where so many rows take
+    turns."""
+    found = sweep_lanes(bound, rows)
     assert found is not None, "its sweeps are no lanes"
+    return _extents(bound)[-1] + sum(found.halo[-1]) >= found.shortest_row(lanes)
+
+
+def _extents(bound: BoundNest) -> list[int]:
+    """Of all loops, as the user wrote them."""
+    extents = [high - low for low, high in bound.domain.box]
     if bound.skew is not None:
         for k in range(len(extents)):
             extents[k] -= sum(abs(a) * (extents[m] - 1) for m, a in bound.skew.factors(k))
-    return extents[-1] + sum(found.halo[-1]) >= found.shortest_row(lanes)
+    return extents
 
 
 def _least_skew(old: set[Vector]) -> Vector:
-    """The lexicographically least one that leaves all of these offsets behind, by a gap where the innermost loop alone does."""
+    """The lexicographically least one that leaves all of these offsets behind, by a gap where the innermost loop alone does; or
+    by a row, where there are planes of them."""
     skew: list[int] = []
     nearest = old
     loops = len(next(iter(old)))
@@ -191,7 +212,9 @@ def _least_skew(old: set[Vector]) -> Vector:
         furthest = max((offset[k] for offset in nearest), default=0)
         skew.append(max(furthest + _GAP, 0) if k == loops - 1 and nearest else max(furthest, 0))
         nearest = {offset for offset in nearest if offset[k] == skew[-1]}
-    return tuple(skew)
+    *outer, along, innermost = skew
+    # Planes have many rows: that lanes are a row further apart costs less than that each is at another place of its row.
+    return (*outer, along + 1, 0) if innermost and outer else tuple(skew)
 
 
 def offset_of(bound: BoundNest, load: t.Load) -> Vector | None:

@@ -47,13 +47,13 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     const int64_t j_size = j_high - j_low + 2;
     const int64_t k_low = box->lo[3], k_high = box->hi[3];
     const int64_t k_size = k_high - k_low + 2;
-    const bool fits = k_size >= 32;
+    const bool fits = k_size >= 14;
     const int64_t sweep_end = box->hi[0];
     int64_t sweep = box->lo[0];
     while (fits && sweep_end - sweep >= 4) {
         const int64_t at_work = lw_min_i64(8, sweep_end - sweep);
         const int64_t last = at_work - 1;
-        const int64_t lag = j_size; /* rows, from lane to lane */
+        const int64_t lag = j_size + 1; /* rows, from lane to lane */
         const int64_t f_here_along_i = f_s0;
         const int64_t f_here_along_j = f_s1;
         const int64_t f_here_along_k = 1;
@@ -69,20 +69,20 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
             f_here_origin = (i) * f_s0 + (j) * f_s1 + (k);
             u_origin = (i) * u_s0 + (j) * u_s1 + (k);
         }
-        const int64_t u_rows_kept = lw_max_i64(1, j_size) + 1;
-        double *const u_room = lw_new_row((u_rows_kept * k_size + 6) * 8, sizeof(double));
-        double *const u_ring = u_room + 24;
+        const int64_t u_rows_kept = j_size + 1 + 1;
+        double *const u_room = lw_new_row((u_rows_kept * k_size + 4) * 8, sizeof(double));
+        double *const u_ring = u_room + 16;
         int64_t u_slot = 0;
         const int64_t rows = (i_high - i_low) * j_size + j_high - j_low + lag * last + 2;
         int64_t i_of[8];
         int64_t j_of[8];
         int64_t active[8] = {0};
-        int64_t inside[18][8]; /* at the ends of rows */
-        int64_t column[18][8]; /* the position, or one inside */
-        for (int64_t end = 0; end < 18; ++end) {
-            const int64_t position = end < 15 ? end : k_size - 18 + end;
+        int64_t inside[4][8]; /* at the ends of rows */
+        int64_t column[4][8]; /* the position, or one inside */
+        for (int64_t end = 0; end < 4; ++end) {
+            const int64_t position = end < 2 ? end : k_size - 4 + end;
             for (int64_t lane = 0; lane < 8; ++lane) {
-                const int64_t by = 2 * lane - (position < 2 * lane ? k_size : 0), at = position - by;
+                const int64_t by = 0 * lane - (position < 0 * lane ? k_size : 0), at = position - by;
                 inside[end][lane] = -(at >= 1 && at < k_size - 1);
                 column[end][lane] = lw_min_i64(lw_max_i64(at, 1), k_size - 2) + by;
             }
@@ -95,54 +95,40 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
             j_of[lane] = before_2 - j_whole * j_size;
             before_2 = j_whole;
             i_of[lane] = before_2;
-            f_here_row[lane] = f_here_origin + f_here_along_i + f_here_along_j - 2 * f_here_along_k * lane;
+            f_here_row[lane] = f_here_origin + f_here_along_i + f_here_along_j;
         }
         vector_of_float64 u_1_ago_0 = {0};
-        vector_of_float64 u_2_ago_0 = {0};
         vector_of_float64 u_k_plus_1_0 = {0};
         vector_of_float64 u_before_0 = {0};
         for (int64_t row = 0; row < rows; ++row) {
             double *const u_at = u_ring + u_slot * k_size * 8;
             const double *const u_behind_j_1 = u_ring + lw_around(u_slot - (1), u_rows_kept) * k_size * 8;
-            const double *const u_behind_i_1_j_ahead_1 = u_ring + lw_around(u_slot - (j_size - 1), u_rows_kept) * k_size
-                    * 8;
             const double *const u_behind_i_1 = u_ring + lw_around(u_slot - (j_size), u_rows_kept) * k_size * 8;
+            const double *const u_behind_i_1_j_1 = u_ring + lw_around(u_slot - (j_size + 1), u_rows_kept) * k_size * 8;
             for (int64_t lane = 0; lane < 8; ++lane) {
                 u_row[lane] += u_along_k * k_size;
                 f_here_row[lane] += f_here_along_k * k_size;
+                ++j_of[lane];
+                if (j_of[lane] == j_size) {
+                    j_of[lane] = 0;
+                    ++i_of[lane];
+                }
+                active[lane] = -(i_of[lane] >= 1 && i_of[lane] < i_size - 1 && j_of[lane] >= 1 && j_of[lane] < j_size
+                        - 1);
+                u_row[lane] = u_origin + i_of[lane] * u_along_i + j_of[lane] * u_along_j;
+                f_here_row[lane] = active[lane] ? f_here_origin + i_of[lane] * f_here_along_i + j_of[lane]
+                        * f_here_along_j : f_here_origin + f_here_along_i + f_here_along_j;
             }
-            ++j_of[0];
-            if (j_of[0] == j_size) {
-                j_of[0] = 0;
-                ++i_of[0];
-            }
-            active[0] = -(i_of[0] >= 1 && i_of[0] < i_size - 1 && j_of[0] >= 1 && j_of[0] < j_size - 1);
-            u_row[0] = u_origin + i_of[0] * u_along_i + j_of[0] * u_along_j;
-            f_here_row[0] = active[0] ? f_here_origin + i_of[0] * f_here_along_i + j_of[0] * f_here_along_j
-                    : f_here_origin + f_here_along_i + f_here_along_j;
             const bool there_1 = i_of[0] < i_size - 1;
             const bool there_2 = i_of[0] < i_size && j_of[0] < j_size - 1;
             const bool there_3 = i_of[0] < i_size;
-            const int64_t row_end = row == rows - 1 ? lw_min_i64(k_size, 2 * last) : k_size, tail = k_size - 3;
+            const int64_t row_end = row == rows - 1 ? lw_min_i64(k_size, 0 * last) : k_size, tail = k_size - 2;
             int64_t position = 0;
             while (position < row_end) {
-                if (position > 0 && position % 2 == 0 && position < 16) {
-                    const int64_t lane = position / 2;
-                    ++j_of[lane];
-                    if (j_of[lane] == j_size) {
-                        j_of[lane] = 0;
-                        ++i_of[lane];
-                    }
-                    active[lane] = -(i_of[lane] >= 1 && i_of[lane] < i_size - 1 && j_of[lane] >= 1 && j_of[lane]
-                            < j_size - 1);
-                    u_row[lane] = u_origin + i_of[lane] * u_along_i + j_of[lane] * u_along_j - 2 * u_along_k * lane;
-                    f_here_row[lane] = active[lane] ? f_here_origin + i_of[lane] * f_here_along_i + j_of[lane]
-                            * f_here_along_j - 2 * f_here_along_k * lane : f_here_origin + f_here_along_i
-                            + f_here_along_j - 2 * f_here_along_k * lane;
-                }
-                if (position == 15) {
+                if (position == 2) {
                     bool all = true;
                     for (int64_t lane = 0; lane < 8; ++lane) all = all && active[lane];
+                    for (int64_t lane = 1; lane < 8; ++lane) all = all && j_of[lane] == j_of[0] - lane;
                     const int64_t u_first = u_row[0];
                     const int64_t f_here_first = f_here_row[0];
                     const int64_t u_out = u_row[last];
@@ -152,22 +138,22 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                                 + (position) * 8);
                         vector_of_float64 u_j_minus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_j_1
                                 + (position) * 8);
-                        vector_of_float64 u_i_plus_1_0 = LW_SHUFFLE(vector_of_int64, u_2_ago_0, u_2_ago_0, 7, 8, 9, 10,
-                                11, 12, 13, 14);
+                        vector_of_float64 u_i_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_j_1 + (position)
+                                * 8 - 1);
                         u_i_plus_1_0[0] = u[u_here + u_along_i];
-                        vector_of_float64 u_j_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1_j_ahead_1
-                                + (position - 2) * 8 - 1);
+                        vector_of_float64 u_j_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1 + (position)
+                                * 8 - 1);
                         u_j_plus_1_0[0] = u[u_here + u_along_j];
-                        u_k_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1 + (position - 1) * 8 - 1);
+                        u_k_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1_j_1 + (position + 1) * 8 - 1);
                         u_k_plus_1_0[0] = u[u_here + u_along_k];
                         const vector_of_float64 f_here_0 = {f[f_here_first + f_here_along_k * position], f[f_here_first
-                                + f_here_along_k * position - (f_here_along_i + 2 * f_here_along_k)], f[f_here_first
-                                + f_here_along_k * position - 2 * (f_here_along_i + 2 * f_here_along_k)], f[f_here_first
-                                + f_here_along_k * position - 3 * (f_here_along_i + 2 * f_here_along_k)], f[f_here_first
-                                + f_here_along_k * position - 4 * (f_here_along_i + 2 * f_here_along_k)], f[f_here_first
-                                + f_here_along_k * position - 5 * (f_here_along_i + 2 * f_here_along_k)], f[f_here_first
-                                + f_here_along_k * position - 6 * (f_here_along_i + 2 * f_here_along_k)], f[f_here_first
-                                + f_here_along_k * position - 7 * (f_here_along_i + 2 * f_here_along_k)]};
+                                + f_here_along_k * position - (f_here_along_i + f_here_along_j)], f[f_here_first
+                                + f_here_along_k * position - 2 * (f_here_along_i + f_here_along_j)], f[f_here_first
+                                + f_here_along_k * position - 3 * (f_here_along_i + f_here_along_j)], f[f_here_first
+                                + f_here_along_k * position - 4 * (f_here_along_i + f_here_along_j)], f[f_here_first
+                                + f_here_along_k * position - 5 * (f_here_along_i + f_here_along_j)], f[f_here_first
+                                + f_here_along_k * position - 6 * (f_here_along_i + f_here_along_j)], f[f_here_first
+                                + f_here_along_k * position - 7 * (f_here_along_i + f_here_along_j)]};
                         vector_of_float64 u_now_0 = u_before_0;
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {
@@ -179,7 +165,6 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         *(vector_of_float64_anywhere *)(u_at + position * 8) = u_now_0;
                         u[u_out + u_along_k * position] = u_at[position * 8 + last];
                         u_before_0 = u_k_plus_1_0;
-                        u_2_ago_0 = u_1_ago_0;
                         u_1_ago_0 = u_now_0;
                         __asm__ volatile("" ::: "memory");
                     }
@@ -190,13 +175,13 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                                 + (position) * 8);
                         vector_of_float64 u_j_minus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_j_1
                                 + (position) * 8);
-                        vector_of_float64 u_i_plus_1_0 = LW_SHUFFLE(vector_of_int64, u_2_ago_0, u_2_ago_0, 7, 8, 9, 10,
-                                11, 12, 13, 14);
+                        vector_of_float64 u_i_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_j_1 + (position)
+                                * 8 - 1);
                         if (there_1) u_i_plus_1_0[0] = u[u_here + u_along_i];
-                        vector_of_float64 u_j_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1_j_ahead_1
-                                + (position - 2) * 8 - 1);
+                        vector_of_float64 u_j_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1 + (position)
+                                * 8 - 1);
                         if (there_2) u_j_plus_1_0[0] = u[u_here + u_along_j];
-                        u_k_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1 + (position - 1) * 8 - 1);
+                        u_k_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1_j_1 + (position + 1) * 8 - 1);
                         if (there_3) u_k_plus_1_0[0] = u[u_here + u_along_k];
                         const vector_of_float64 f_here_0 = {f[f_here_row[0] + f_here_along_k * position],
                                 f[f_here_row[1] + f_here_along_k * position], f[f_here_row[2] + f_here_along_k
@@ -217,24 +202,23 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         *(vector_of_float64_anywhere *)(u_at + position * 8) = u_now_0;
                         if (active[last]) u[u_out + u_along_k * position] = u_at[position * 8 + last];
                         u_before_0 = u_k_plus_1_0;
-                        u_2_ago_0 = u_1_ago_0;
                         u_1_ago_0 = u_now_0;
                         __asm__ volatile("" ::: "memory");
                     }
                 }
-                const int64_t end = position < 15 ? position : position - tail + 15;
+                const int64_t end = position < 2 ? position : position - tail + 2;
                 const vector_of_int64 mask_0 = *(const vector_of_int64_anywhere *)(active + 0)
                         & *(const vector_of_int64_anywhere *)(inside[end] + 0);
                 const int64_t u_here = u_row[0] + u_along_k * position;
                 vector_of_float64 u_i_minus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1 + (position) * 8);
                 vector_of_float64 u_j_minus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_j_1 + (position) * 8);
-                vector_of_float64 u_i_plus_1_0 = LW_SHUFFLE(vector_of_int64, u_2_ago_0, u_2_ago_0, 7, 8, 9, 10, 11, 12,
-                        13, 14);
+                vector_of_float64 u_i_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_j_1 + (position) * 8
+                        - 1);
                 if (there_1) u_i_plus_1_0[0] = u[u_here + u_along_i];
-                vector_of_float64 u_j_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1_j_ahead_1
-                        + (position - 2) * 8 - 1);
+                vector_of_float64 u_j_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1 + (position) * 8
+                        - 1);
                 if (there_2) u_j_plus_1_0[0] = u[u_here + u_along_j];
-                u_k_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1 + (position - 1) * 8 - 1);
+                u_k_plus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1_j_1 + (position + 1) * 8 - 1);
                 if (there_3 && position < k_size - 1) u_k_plus_1_0[0] = u[u_here + u_along_k];
                 if (there_3) u_before_0[0] = u[u_here];
                 const vector_of_float64 f_here_0 = {f[f_here_row[0] + f_here_along_k * column[end][0]], f[f_here_row[1]
@@ -252,13 +236,12 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                 u_now_0 = (vector_of_float64)((mask_0 & (vector_of_int64)u_now_0) | (~mask_0
                         & (vector_of_int64)u_before_0));
                 *(vector_of_float64_anywhere *)(u_at + position * 8) = u_now_0;
-                if (u_slot == 0 && position < 3) memcpy(u_ring + (u_rows_kept * k_size + position) * 8, u_at + position
+                if (u_slot == 0 && position < 2) memcpy(u_ring + (u_rows_kept * k_size + position) * 8, u_at + position
                         * 8, 8 * sizeof(double));
-                if (u_slot == u_rows_kept - 1 && position >= k_size - 3) memcpy(u_ring + (position - k_size) * 8, u_at
+                if (u_slot == u_rows_kept - 1 && position >= k_size - 2) memcpy(u_ring + (position - k_size) * 8, u_at
                         + position * 8, 8 * sizeof(double));
                 if (active[last] & inside[end][last]) u[u_row[last] + u_along_k * position] = u_at[position * 8 + last];
                 u_before_0 = u_k_plus_1_0;
-                u_2_ago_0 = u_1_ago_0;
                 u_1_ago_0 = u_now_0;
                 __asm__ volatile("" ::: "memory");
                 ++position;

@@ -139,13 +139,14 @@ class StepWriter(TileWriter):
         return self._of(array, f"along_{self._coordinates()[k]}")
 
     def _element(self, array: str, offset: Vector) -> str:
-        """What stands for the element of an array at an offset, in vectors."""
+        """What stands for the element of an array at an offset from the first row of a group, in vectors: it is named as it is
+        seen from the row of a group that it is in."""
+        row = offset[-2] % len(self._rows)
+        seen = (a - b for a, b in zip(offset, self.streams.place((0,) * len(offset), row), strict=True))
         parts = [
-            f"_{x}_{'plus' if o > 0 else 'minus'}_{abs(o)}"
-            for x, o in zip(self._coordinates(), offset, strict=True)
-            if o
+            f"{x}_{'plus' if o > 0 else 'minus'}_{abs(o)}" for x, o in zip(self._coordinates(), seen, strict=True) if o
         ]
-        return self._of(array, "".join(parts).removeprefix("_") or "before")
+        return self._of(array, "_".join([*([str(row)] if row else []), *(parts or ["before"])]))
 
     def _kept(self, array: str, steps: int) -> str:
         return self._of(array, f"{steps}_ago")
@@ -516,16 +517,10 @@ class StepWriter(TileWriter):
         return (*outer, groups * len(self._rows), innermost)
 
     def _apart(self, name: str) -> str | None:
-        """How far elements of neighbouring lanes lie from one another, where lanes are at the same place along all loops between
-        the first and the last."""
-        if any(self.sweeps.skew[1:-1]) or self._moves_with_sweeps(name):
+        """How far elements of neighbouring lanes lie from one another, where all are where their skew says."""
+        if self._moves_with_sweeps(name):
             return None
-        last = len(self.sweeps.skew) - 1
-        terms = [
-            times(by, self._along(name, k))
-            for k, by in ((0, self._skew_of_rows[0]), (last, self.sweeps.skew[-1]))
-            if by
-        ]
+        terms = [times(by, self._along(name, k)) for k, by in enumerate(self._skew_of_rows) if by]
         return " + ".join(terms) or "0"
 
     def _pointers(self, v: int, is_masked: bool) -> dict[str, str]:

@@ -330,6 +330,16 @@ class SweepTileWriter(StepWriter):
         lines.add(
             f"for (int64_t {lane} = 0; {lane} < {self.at_once}; ++{lane}) {own('all')} = {own('all')} && {own('active')}[{lane}];"
         )
+        # Lanes that are in one plane and others that are in the next one are not as far apart as they are usually.
+        middle = [
+            f"{self._of(x, 'of')}[{lane}] == {self._of(x, 'of')}[0] - {times(by, lane)}"
+            for x, by in list(zip(self._coordinates(), self.sweeps.skew, strict=True))[1:-1]
+            if by
+        ]
+        if middle:
+            lines.add(
+                f"for (int64_t {lane} = 1; {lane} < {count}; ++{lane}) {own('all')} = {' && '.join([own('all'), *middle])};"
+            )
         for name in self._row_arrays():
             lines.add(f"const int64_t {self._of(name, 'first')} = {self._of(name, 'row')}[0];")
         for array in self.streams.written:
