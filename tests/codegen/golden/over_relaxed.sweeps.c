@@ -69,7 +69,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
             f_here_origin = (i) * f_s0 + (j) * f_s1 + (k);
             u_origin = (i) * u_s0 + (j) * u_s1 + (k);
         }
-        const int64_t u_rows_kept = j_size + 1 + 1;
+        const int64_t u_rows_kept = j_size + 1;
         double *const u_room = lw_new_row((u_rows_kept * k_size + 4) * 8, sizeof(double));
         double *const u_ring = u_room + 16;
         int64_t u_slot = 0;

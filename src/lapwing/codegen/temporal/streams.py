@@ -126,6 +126,11 @@ class Streams:
 
         return [one for one in rows if not any(exceeds(other, one) for other in rows)]
 
+    def is_read_before(self, array: str, rows: Vector) -> bool:
+        """Whether nothing is read any more of what lies so far behind once a step has come to its place."""
+        streams = [s for s in (*self.all, *self._befores()) if s.array == array and s.rows == rows]
+        return all(s.nearest <= 0 for s in streams) and any(rows)
+
 
 def flattened(rows: Sequence[int], sizes: Sequence[str]) -> str:
     """The C text of a number of rows one after the other, from those along every outer loop. sizes: of these, but the first."""

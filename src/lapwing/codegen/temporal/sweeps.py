@@ -257,8 +257,11 @@ class SweepTileWriter(StepWriter):
         for array in self.streams.written:
             c_type = C_TYPES[self._dtypes[array]]
             kept, room, ring = self._of(array, "rows_kept"), self._of(array, "room"), self._of(array, "ring")
-            rows = (flattened(behind, sizes[1:-1]) for behind in self.streams.rows_of(array))
-            lines.add(f"const int64_t {kept} = {plus(reduce('lw_max_i64({}, {})'.format, rows), 1)};")
+            furthest = self.streams.rows_of(array)
+            rows = reduce("lw_max_i64({}, {})".format, (flattened(behind, sizes[1:-1]) for behind in furthest))
+            # What is read for the last time in a step makes room for what is written, and is in the nearest cache.
+            more = 0 if len(furthest) == 1 and self.streams.is_read_before(array, furthest[0]) else 1
+            lines.add(f"const int64_t {kept} = {plus(rows, more)};")
             size = f"({kept} * {sizes[-1]} + {2 * reach}) * {count}"
             lines.add(f"{c_type} *const {room} = lw_new_row({size}, sizeof({c_type}));")
             lines.add(f"{c_type} *const {ring} = {room} + {reach * count};")
