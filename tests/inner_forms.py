@@ -53,6 +53,7 @@ def vectors_of(width: int) -> Iterator[None]:
     """Whatever the processor has, vectors of so many bytes; none of no bytes."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(points, "vector_bytes", lambda: width)
+        patched.setattr(steps, "has_fast_gathers", lambda: width == 64)
         for module in (outer_loops, steps, sweep_lanes):
             patched.setattr(module, "vector_bytes", lambda: width or 16)
         tile_library.cache_clear()

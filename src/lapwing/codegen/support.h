@@ -664,6 +664,22 @@ LW_INLINE int64_t lw_around(int64_t step, int64_t ring) {
     return step < 0 ? step + ring : step >= ring ? step - ring : step;
 }
 
+/* Eight elements of eight bytes, which lie so many elements behind one. */
+#if !defined(__clang__) && defined(__AVX512F__)
+typedef double lw_eight_doubles __attribute__((vector_size(64)));
+typedef long long lw_eight_integers __attribute__((vector_size(64)));
+#define LW_GATHER_f64(one, behind)                                                                                     \
+    ((lw_eight_doubles)__builtin_ia32_gatherdiv8df((lw_eight_doubles){0}, one, (lw_eight_integers)(behind), -1, 8))
+#define LW_GATHER_i64(one, behind)                                                                                     \
+    ((lw_eight_integers)__builtin_ia32_gatherdiv8di((lw_eight_integers){0}, one, (lw_eight_integers)(behind), -1, 8))
+#else
+#define LW_GATHER_f64(one, behind) LW_GATHERED(one, behind)
+#define LW_GATHER_i64(one, behind) LW_GATHERED(one, behind)
+#define LW_GATHERED(one, behind)                                                                                       \
+    {(one)[(behind)[0]], (one)[(behind)[1]], (one)[(behind)[2]], (one)[(behind)[3]],                                   \
+     (one)[(behind)[4]], (one)[(behind)[5]], (one)[(behind)[6]], (one)[(behind)[7]]}
+#endif
+
 /* Elements of two vectors, by their places in both; order: the type of a vector of such places. */
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)

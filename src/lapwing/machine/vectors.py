@@ -24,6 +24,12 @@ def has_slow_line_splits() -> bool:
     return _processor().get("vendor_id") == "AuthenticAMD" and vector_bytes() == 32
 
 
+def has_fast_gathers() -> bool:
+    """Whether elements from several places come into a vector faster by one instruction than one by one: on Intel's with AVX-512;
+    AMD's do it in microcode."""
+    return _processor().get("vendor_id") == "GenuineIntel" and vector_bytes() == 64
+
+
 def _processor() -> dict[str, str]:
     """What the system says of the first processor, by field."""
     try:

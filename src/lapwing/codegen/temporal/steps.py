@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 
-from lapwing.codegen.body.expression import C_TYPES
+from lapwing.codegen.body.expression import C_TYPES, SUFFIXES
 from lapwing.codegen.body.if_conversion import elements_that_exist, for_lanes
 from lapwing.codegen.body.statements import IN_ORDER
 from lapwing.codegen.body.text import Lines, plus, times
@@ -18,7 +18,7 @@ from lapwing.codegen.rows.tile_loops import TileWriter
 from lapwing.codegen.temporal.streams import Stream, Streams
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
-from lapwing.machine.vectors import vector_bytes
+from lapwing.machine.vectors import has_fast_gathers, vector_bytes
 from lapwing.tiling.faces import Face
 from lapwing.tiling.inner import InnerForm
 from lapwing.tiling.sweep_lanes import SweepLanes, Vector, sweep_lanes
@@ -500,6 +500,14 @@ class StepWriter(TileWriter):
         own, name, array = self._own, self._given(load), self.array(load.array)
         along, apart = self._along_row(name), self._apart(name)
         k = f"{own('column')}[{own('end')}][{{}}]" if where == ENDS else own("position")
+        if where == FULL and apart is not None and self._gathers(load):
+            for v in self._all_vectors:
+                row, lane = v // len(self._vectors), v * self.width % self.count
+                first = f"{array} + {self._of(name, 'first')} + {along} * {k}"
+                behind = (f" - {times(lane, f'({apart})')}" if lane else "") + self._from_first(name, row)
+                gathered = f"LW_GATHER_{SUFFIXES[load.dtype]}({first}{behind}, {self._of(name, 'behind')})"
+                lines.add(f"const {self._type(load.dtype)} {name}_{v} = {gathered};")
+            return
         for v in self._all_vectors:
             row, elements = v // len(self._vectors), []
             for number in range(v * self.width, (v + 1) * self.width):
@@ -509,6 +517,10 @@ class StepWriter(TileWriter):
                     behind += self._from_first(name, row)
                 elements.append(f"{array}[{first} + {along} * {k.format(number)}{behind}]")
             lines.add(f"const {self._type(self._widened(load))} {name}_{v} = {{{', '.join(elements)}}};")
+
+    def _gathers(self, load: t.Load) -> bool:
+        """Whether one instruction brings the elements of a vector's lanes."""
+        return load.dtype in ("float64", "int64") and self.width == 8 and has_fast_gathers()
 
     @property
     def _skew_of_rows(self) -> Vector:

@@ -345,6 +345,13 @@ class SweepTileWriter(StepWriter):
             )
         for name in self._row_arrays():
             lines.add(f"const int64_t {self._of(name, 'first')} = {self._of(name, 'row')}[0];")
+        for load in self.streams.given:
+            name = self._given(load)
+            apart = self._apart(name)
+            if apart is not None and self._gathers(load):
+                lanes = f"{{{', '.join(str(-number) for number in range(self.width))}}}"
+                of_type = self._type("int64")
+                lines.add(f"const {of_type} {self._of(name, 'behind')} = ({of_type}){lanes} * ({apart});")
         for array in self.streams.written:
             lines.add(f"const int64_t {self._of(array, 'out')} = {self._of(array, 'row')}[{own('last')}];")
         for where, test in ((FULL, own("all")), (ROWS, f"!{own('all')}")):
