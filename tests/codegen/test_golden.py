@@ -322,7 +322,7 @@ FILES: dict[str, Callable[[], str]] = {
         for name in ("align", "subsequence")
     },
     "over_relaxed.sweeps.c": lambda: tile_of(over_relaxed, (*CASES["over_relaxed"][1][:2], 16), lanes=1, skewed=True),
-    "over_relaxed.rows.c": lambda: tile_of(over_relaxed, (*[floats(5, 20, 40)] * 2, 8), lanes=1, skewed=True, rows=2),
+    "over_relaxed.rows.c": lambda: tile_of(over_relaxed, (*[floats(5, 40, 40)] * 2, 8), lanes=1, skewed=True, rows=2),
     "over_relaxed.coalesced.c": lambda: tile_of(*CASES["over_relaxed"], lanes=64, coalesced=True),
     **{f"{name}.plain.c": lambda name=name: plain_of(*CASES[name]) for name in ("align", "triangle", "collatz")},
 }

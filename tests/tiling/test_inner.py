@@ -595,7 +595,7 @@ def test_sweeps_are_as_far_behind_each_other_as_they_have_to_be() -> None:
         (corners, {"u": floats(9, 70), "sweeps": 8}),
         (edges, {"u": floats(6, 7, 70), "f": floats(6, 70), "sweeps": 8}),
     ):
-        lanes = sweep_lanes(in_tiles(nest, arguments)[0])
+        lanes = sweep_lanes(in_tiles(nest, arguments)[0], 1)
         assert lanes is not None
         found[nest.name] = lanes.skew, lanes.halo
     assert found == {
@@ -653,7 +653,7 @@ def test_sweeps_are_lanes_where_rows_are_long(nest: lw.Nest) -> None:
 
 def test_what_a_part_takes_says_what_all_would_take() -> None:
     """Eight lanes over some rows begin and end a row behind each other: with what lies around them, these are nine more."""
-    lanes = sweep_lanes(in_tiles(gauss_seidel, {"u": floats(9, 70), "sweeps": 8})[0])
+    lanes = sweep_lanes(in_tiles(gauss_seidel, {"u": floats(9, 70), "sweeps": 8})[0], 1)
     assert lanes is not None
     assert [lanes.share_at_work(0, rows, 8) for rows in (9, 91)] == [0.5, 0.91]
     assert lanes.share_at_work(1, 98, 8) == 0.98  # lanes go from row to row without a pause

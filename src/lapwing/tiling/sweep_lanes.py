@@ -88,7 +88,7 @@ class SweepLanes:
         group, found = divmod(row + along, self.rows)
         return found, (*outer, group, innermost + self.lag * (found - row))
 
-    def behind(self, offset: Vector, row: int = 0) -> tuple[int, Vector]:
+    def behind(self, offset: Vector, row: int) -> tuple[int, Vector]:
         """Which row of a group has an element at an offset from a row, and how far behind an iteration, in the skewed loops, the
         one is that wrote it."""
         base = self.skew if self.is_old(offset) else (0,) * len(offset)
@@ -97,7 +97,7 @@ class SweepLanes:
 
 
 @lru_cache(maxsize=64)
-def sweep_lanes(bound: BoundNest, rows: int = 1) -> SweepLanes | None:
+def sweep_lanes(bound: BoundNest, rows: int) -> SweepLanes | None:
     """How the sweeps of a nest are lanes, where so many rows take turns; None where they are not, or nothing is known to be
     gained."""
     nest, depth = bound.nest, bound.nest.sweep_depth
@@ -138,7 +138,7 @@ def sweep_lanes(bound: BoundNest, rows: int = 1) -> SweepLanes | None:
     lag = max((_lag(offset, rows) for offset in offsets), default=0)
     plain = SweepLanes(zero, tuple(halo), size, rows, lag)
     moved = {plain.in_groups(offset, row)[1] for offset in offsets if offset >= zero for row in range(rows)}
-    return replace(plain, skew=_least_skew(moved))
+    return replace(plain, skew=_by_a_row(_least_skew(moved)))
 
 
 def _lag(offset: Vector, rows: int) -> int:
@@ -154,26 +154,27 @@ def lanes_of_sweeps(bound: BoundNest, sweeps: int) -> tuple[tuple[int, int], ...
     """How many sweeps may be worth being lanes, of so many, and how many rows taking turns, first what is best by rule. Several
     vectors wait less for each other than one does, until registers are too few; one of a row takes the least room in the
     cache."""
-    found = sweep_lanes(bound)
+    found = sweep_lanes(bound, 1)
     if found is None:
         return ()
     width = max(vector_bytes() // found.size, _FEWEST_LANES // 2)
     several = [count * width for count in (2, 4) if sweeps >= count * width]
     several = [lanes for lanes in several if rows_are_long(bound, lanes)]
-    at_all = sweeps >= max(width // 2 + 1, 3)
     if several and _near_bytes(bound, found, several[0]) <= caches.second_bytes():
         forms = [(several[0], 1), (width, 2), (several[0], 2), *((lanes, 1) for lanes in several[1:])]
+    elif sweeps >= max(width // 2 + 1, 3):
+        forms = [(width, 2), (width, 4), (width, 1), *((lanes, 1) for lanes in several)]
     else:
-        forms = [(width, 2), (width, 4), (width, 1), *((lanes, 1) for lanes in several)] if at_all else []
+        return ()
     return tuple((lanes, rows) for lanes, rows in forms if _has_rows(bound, lanes, rows))
 
 
 def _has_rows(bound: BoundNest, lanes: int, rows: int) -> bool:
-    """Whether there are enough for so many to take turns."""
-    if rows == 1:
-        return True
-    along, _ = _extents(bound)[-2:]
-    return along >= _FEWEST_GROUPS * rows and rows_are_long(bound, lanes, rows)
+    """Whether there are enough for so many to take turns: groups that lanes are apart, and some in which all are at work."""
+    found = sweep_lanes(bound, rows)
+    assert found is not None, "its sweeps are no lanes"
+    groups = _extents(bound)[-2] // rows
+    return rows == 1 or (groups >= found.skew[-2] * lanes + _FEWEST_GROUPS and rows_are_long(bound, lanes, rows))
 
 
 def _near_bytes(bound: BoundNest, found: SweepLanes, lanes: int) -> int:
@@ -203,8 +204,7 @@ def _extents(bound: BoundNest) -> list[int]:
 
 
 def _least_skew(old: set[Vector]) -> Vector:
-    """The lexicographically least one that leaves all of these offsets behind, by a gap where the innermost loop alone does; or
-    by a row, where there are planes of them."""
+    """The lexicographically least one that leaves all of these offsets behind, by a gap where the innermost loop alone does."""
     skew: list[int] = []
     nearest = old
     loops = len(next(iter(old)))
@@ -212,9 +212,14 @@ def _least_skew(old: set[Vector]) -> Vector:
         furthest = max((offset[k] for offset in nearest), default=0)
         skew.append(max(furthest + _GAP, 0) if k == loops - 1 and nearest else max(furthest, 0))
         nearest = {offset for offset in nearest if offset[k] == skew[-1]}
+    return tuple(skew)
+
+
+def _by_a_row(skew: Vector) -> Vector:
+    """The skew with a row, or a group of them, more in place of positions, where there are planes: these have many rows, so that
+    it costs less than that each lane is at another place of its row."""
     *outer, along, innermost = skew
-    # Planes have many rows: that lanes are a row further apart costs less than that each is at another place of its row.
-    return (*outer, along + 1, 0) if innermost and outer else tuple(skew)
+    return (*outer, along + 1, 0) if innermost and outer else skew
 
 
 def offset_of(bound: BoundNest, load: t.Load) -> Vector | None:

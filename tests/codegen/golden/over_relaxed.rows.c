@@ -54,7 +54,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     while (fits && sweep_end - sweep >= 4) {
         const int64_t at_work = lw_min_i64(8, sweep_end - sweep);
         const int64_t last = at_work - 1;
-        const int64_t lag = j_size + 1; /* rows, from lane to lane */
+        const int64_t lag = j_size + 1; /* from lane to lane */
         const int64_t f_here_along_i = f_s0;
         const int64_t f_here_along_j = f_s1;
         const int64_t f_here_along_k = 1;

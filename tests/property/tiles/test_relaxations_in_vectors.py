@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from comparing import check_arrays
+from comparing import check_arrays, check_value
 from hypothesis import strategies as st
 from inner_forms import in_form, vectors_of
 from loading import nest_of
@@ -207,7 +207,7 @@ def check(data: st.DataObject) -> None:
     check_arrays(found, expected)
     if outcome.results:
         value = sum_of if "found +=" in text else returned
-        check_arrays({"found": np.array(nest.loops.returned(outcome.results))}, {"found": np.array(value)})
+        check_value("found", nest.loops.returned(outcome.results), value)
 
 
 @pytest.mark.usefixtures("little_optimised")
@@ -269,6 +269,8 @@ SHAPES: dict[str, tuple[lw.Nest, tuple[int, ...]]] = {
     "corners of cubes": (with_corners_of_cubes, (7, 8, 90)),
     "hyperplanes": (hyperplanes, (5, 6, 7, 60)),
     "few": (far_along_few, (9, 5, 70)),
+    "one row": (with_corners, (3, 70)),
+    "planes of one row": (hyperplanes, (5, 5, 3, 60)),
 }
 
 

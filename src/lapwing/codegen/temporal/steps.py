@@ -63,6 +63,7 @@ class StepWriter(TileWriter):
         return (
             self._reason is None
             and self._all_exist
+            and TERM_STEPS % len(self._rows) == 0
             and not (self._parts or self._wraps or self._stride is not None)
             and self._straight.is_straight
             and all(map(_is_for_lanes, self._straight.statements))
@@ -114,6 +115,10 @@ class StepWriter(TileWriter):
     def _vector(self, row: int, v: int) -> int:
         """The number of a row's vector among those of all rows of a group."""
         return row * len(self._vectors) + v
+
+    def _element_of(self, row: int, lane: str) -> str:
+        """The number of a lane of a row among all of a step."""
+        return f"{row * self.count} + {lane}" if row else lane
 
     def _coordinates(self) -> list[str]:
         return [self.index(loop.name) for loop in self.nest.space_loops]
@@ -295,9 +300,9 @@ class StepWriter(TileWriter):
         for array in streams.written:
             first = f"{self._of(array, 'row')}[0]" if where == ENDS else self._of(array, "first")
             lines.add(f"const int64_t {self._of(array, 'here')} = {first} + {self._along_row(array)} * {k};")
-        leads = [stream for stream in streams.all if stream.is_old or not stream.is_in_row]
-        leads += streams.handed_on if is_masked else []
-        for stream in leads:
+        for stream in streams.in_masked_steps if is_masked else streams.all:
+            if stream.is_in_row and not stream.is_old:
+                continue
             for v in self._vectors:
                 self._lead(lines, stream, v, where)
         for load in streams.given:
@@ -326,7 +331,7 @@ class StepWriter(TileWriter):
             self._put(lines, array, where)
             out = f"{self._of(array, 'row')}[{own('last')}]" if where == ENDS else self._of(array, "out")
             for row in self._rows:
-                last = f"{row * self.count} + {own('last')}" if row else own("last")
+                last = self._element_of(row, own("last"))
                 element = f"{self.array(array)}[{out} + {self._along_row(array)} * {k}{self._from_first(array, row)}]"
                 store = f"{element} = {self._of(array, 'at')}[{k} * {self.at_once} + {last}];"
                 lines.add(f"if ({is_inside(last)}) {store}" if is_masked else store)
@@ -456,7 +461,7 @@ class StepWriter(TileWriter):
     @cached_property
     def _rows_there(self) -> dict[str, str]:
         """The C names of whether there are elements in rows beside the first lane's, by the tests."""
-        streams = [s for s in (*self.streams.all, *self.streams.handed_on) if s.is_old]
+        streams = [s for s in self.streams.in_masked_steps if s.is_old]
         tests = dict.fromkeys(self._row_is_there(s.array, self.streams.offset(s, s.nearest)) for s in streams)
         return {test: self._own(f"there_{number}") for number, test in enumerate(tests, 1)}
 
@@ -469,11 +474,11 @@ class StepWriter(TileWriter):
         )
         tests: list[str] = []
         for k, (o, ((before, after), (its_before, its_after))) in enumerate(zip(offset[:-1], halos, strict=False)):
-            of, size, ends = f"{self._of(outer[k], 'of')}[0]", sizes[k], k > 0
+            of, size, is_before_end = f"{self._of(outer[k], 'of')}[0]", sizes[k], k > 0
             if k == len(outer) - 1 and len(self._rows) > 1:
                 # The last group may have rows that do not exist.
-                of, size, ends = f"{of} * {len(self._rows)}", self._size_of_rows(), False
-            tests += self._within(of, size, before - its_before - o, its_after - after - o, ends=ends)
+                of, size, is_before_end = f"{of} * {len(self._rows)}", self._size_of_rows(), False
+            tests += self._within(of, size, before - its_before - o, its_after - after - o, is_before_end)
         return " && ".join(tests)
 
     def _size_of_rows(self) -> str:
@@ -482,11 +487,11 @@ class StepWriter(TileWriter):
         return plus(f"{self._high(k)} - {self._low(k)}", sum(self.sweeps.halo[k]))
 
     @staticmethod
-    def _within(place: str, size: str, low: int, high: int, ends: bool = True) -> list[str]:
-        """Tests of whether a place lies from one on to before another, which is counted from the end. ends: whether no place does
-        not lie before the end itself."""
+    def _within(place: str, size: str, low: int, high: int, is_before_end: bool = True) -> list[str]:
+        """Tests of whether a place lies from one on to before another, which is counted from the end. is_before_end: whether all
+        places lie before the end itself."""
         found = [f"{place} >= {low}"] if low > 0 else []
-        return [*found, f"{place} < {plus(size, high)}"] if high < 0 or not ends else found
+        return [*found, f"{place} < {plus(size, high)}"] if high < 0 or not is_before_end else found
 
     def _halo_of(self, array: str) -> list[tuple[int, int]]:
         halo = [(0, 0)] * len(self.sweeps.skew)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from lapwing.codegen.lanes.vector_bodies import loads_of
 from lapwing.loopnest.binding import typed as t
@@ -51,16 +52,16 @@ class Streams:
         self.changing = {load.array for load, offset in self.offsets.items() if not any(offset)}
         elements = ((load.array, row, offset) for row in range(lanes.rows) for load, offset in self.offsets.items())
         self.all = tuple(self._joined(elements))
+        # What the elements at the iterations' own places were before.
+        self._befores = [
+            s for a in self.written for row in range(lanes.rows) for s in self._joined([(a, row, self._own)])
+        ]
+        self._all_or_before = (*self.all, *self._befores)
 
     def _offset(self, load: t.Load) -> Vector:
         offset = offset_of(self._bound, load)
         assert offset is not None
         return offset
-
-    def before(self, array: str, row: int = 0) -> Stream:
-        """What the own element of an iteration in a row of a group was before."""
-        (found,) = self._joined([(array, row, self._own)])
-        return found
 
     @property
     def _own(self) -> Vector:
@@ -85,23 +86,20 @@ class Streams:
         for key, back in found.items():
             yield Stream(*key, min(back), max(back))
 
-    def _befores(self) -> list[Stream]:
-        return [self.before(array, row) for array in self.written for row in range(self._lanes.rows)]
-
-    @property
-    def handed_on(self) -> list[Stream]:
-        """The elements' own places, of lanes that do nothing, as far as nothing else brings them."""
+    @cached_property
+    def in_masked_steps(self) -> tuple[Stream, ...]:
+        """All, and the elements' own places, which lanes outside of the domain hand on, as far as nothing else brings them."""
 
         def has(one: Stream, other: Stream) -> bool:
             place = (other.array, other.row, other.is_old, other.rows)
             return (one.array, one.row, one.is_old, one.rows) == place and other.nearest in one.steps
 
-        return [before for before in self._befores() if not any(has(stream, before) for stream in self.all)]
+        return (*self.all, *(own for own in self._befores if not any(has(stream, own) for stream in self.all)))
 
-    @property
+    @cached_property
     def results(self) -> dict[tuple[str, int], int]:
         """For how many steps what was written is kept in registers, by array and row of a group."""
-        streams = [*self.all, *self._befores()]
+        streams = self._all_or_before
         return {
             (name, row): max(
                 (s.furthest for s in streams if (s.array, s.row) == (name, row) and s.is_in_row), default=0
@@ -113,23 +111,24 @@ class Streams:
     @property
     def reach(self) -> int:
         """How many steps more or less than whole rows vectors from memory are back."""
-        streams = [*self.all, *self._befores()]
+        streams = self._all_or_before
         return 1 + max((max(abs(s.nearest), abs(s.furthest)) for s in streams if not s.is_in_row), default=0)
 
     def rows_of(self, array: str) -> list[Vector]:
         """How far behind the rows are that are read of an array. Which are the furthest hangs on how many there are along each
         loop, but those are not that others exceed along every loop."""
-        rows = sorted({s.rows for s in (*self.all, *self._befores()) if s.array == array})
+        rows = sorted({s.rows for s in self._all_or_before if s.array == array})
 
         def exceeds(one: Vector, other: Vector) -> bool:
             return one != other and all(a >= b for a, b in zip(one, other, strict=True))
 
         return [one for one in rows if not any(exceeds(other, one) for other in rows)]
 
-    def is_read_before(self, array: str, rows: Vector) -> bool:
-        """Whether nothing is read any more of what lies so far behind once a step has come to its place."""
-        streams = [s for s in (*self.all, *self._befores()) if s.array == array and s.rows == rows]
-        return all(s.nearest <= 0 for s in streams) and any(rows)
+    def is_read_before(self, array: str, furthest: Sequence[Vector]) -> bool:
+        """Whether a step, which reads before it writes, is the last one to read what lies as far behind as is kept. furthest: the
+        rows of which one is (``rows_of``)."""
+        streams = [s for s in self._all_or_before if s.array == array and s.rows in furthest]
+        return len(furthest) == 1 and any(furthest[0]) and all(s.nearest <= 0 for s in streams)
 
 
 def flattened(rows: Sequence[int], sizes: Sequence[str]) -> str:

@@ -124,9 +124,7 @@ class SweepTileWriter(StepWriter):
         *outer, _ = self._coordinates()
         last, lag, rows = own("last"), own("lag"), own("rows")
         lines.add(f"const int64_t {last} = {own('at_work')} - 1;")
-        lines.add(
-            f"const int64_t {lag} = {flattened(self.sweeps.skew[:-1], sizes[1:-1])}; /* rows, from lane to lane */"
-        )
+        lines.add(f"const int64_t {lag} = {flattened(self.sweeps.skew[:-1], sizes[1:-1])}; /* from lane to lane */")
         self._declare_memory(lines)
         # The number of the row after the last one of the domain, and a row in which lanes come to its end.
         text = ""
@@ -168,10 +166,6 @@ class SweepTileWriter(StepWriter):
         self._found_by_lanes(lines)
         for array in self.streams.written:
             lines.add(f"free({self._of(array, 'room')});")
-
-    def _element_of(self, row: int, lane: str) -> str:
-        """The number of a lane of a row among all of a step."""
-        return f"{row * self.count} + {lane}" if row else lane
 
     def _declare_indices(self, lines: Lines) -> None:
         """Those that the loop body uses, of all lanes."""
@@ -260,8 +254,7 @@ class SweepTileWriter(StepWriter):
             furthest = self.streams.rows_of(array)
             rows = reduce("lw_max_i64({}, {})".format, (flattened(behind, sizes[1:-1]) for behind in furthest))
             # What is read for the last time in a step makes room for what is written, and is in the nearest cache.
-            more = 0 if len(furthest) == 1 and self.streams.is_read_before(array, furthest[0]) else 1
-            lines.add(f"const int64_t {kept} = {plus(rows, more)};")
+            lines.add(f"const int64_t {kept} = {plus(rows, int(not self.streams.is_read_before(array, furthest)))};")
             size = f"({kept} * {sizes[-1]} + {2 * reach}) * {count}"
             lines.add(f"{c_type} *const {room} = lw_new_row({size}, sizeof({c_type}));")
             lines.add(f"{c_type} *const {ring} = {room} + {reach * count};")
@@ -296,7 +289,7 @@ class SweepTileWriter(StepWriter):
         for array in self.streams.written:
             c_type, ring, slot = C_TYPES[self._dtypes[array]], self._of(array, "ring"), self._of(array, "slot")
             lines.add(f"{c_type} *const {self._of(array, 'at')} = {ring} + {slot} * {size} * {self.at_once};")
-            streams = (*self.streams.all, *self.streams.handed_on)
+            streams = self.streams.in_masked_steps
             for behind in sorted({s.rows for s in streams if s.array == array and not s.is_in_row}):
                 place = f"lw_around({slot} - ({flattened(behind, sizes[1:-1])}), {self._of(array, 'rows_kept')})"
                 lines.add(
