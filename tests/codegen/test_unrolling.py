@@ -89,3 +89,40 @@ def test_bits_of_the_plain_loop(rank: int) -> None:
     ranked(image, found, around(9), around(14), np.zeros(10, np.uint8), rank)
     ranked.python(image, expected, around(9), around(14), np.zeros(10, np.uint8), rank)
     assert found.tobytes() == expected.tobytes()
+
+
+@lw.nest
+def neighbours_of_tuples(u, f, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                total = f[i, j]
+                for di in (-1, 0, 1):
+                    for dj in (-1, 0, 1):
+                        if di != 0 or dj != 0:
+                            total += u[i + di, j + dj]
+                u[i, j] = total / 9.0
+
+
+@lw.nest
+def never(u):
+    for i in range(u.shape[0]):
+        if 1 == 2:
+            u[i] = 0.0
+
+
+def test_conditions_on_values_of_tuples_are_decided_before_the_loops() -> None:
+    random = np.random.default_rng(3)
+    u, f = random.random((9, 20)), random.random((9, 20))
+    bound = neighbours_of_tuples.bind({"u": u, "f": f, "sweeps": 3})
+    assert bound.body.is_straight
+    expected = u.copy()
+    neighbours_of_tuples.python(expected, f, 3)
+    neighbours_of_tuples(u, f, 3)
+    assert u.tobytes() == expected.tobytes()
+
+
+def test_a_condition_that_never_holds() -> None:
+    u = np.ones(5)
+    never(u)
+    assert u.tolist() == [1.0] * 5

@@ -28,9 +28,26 @@ Statements = tuple[ir.Statement, ...]
 
 def unrolled(nest: ir.LoopNest) -> ir.LoopNest:
     """The nest without inner loops whose index moves accesses along a loop around them, where these loops have few iterations,
-    as many in every call, and end early in none or all of them."""
-    body, _ = _block(nest.body, frozenset(nest.loop_names))
+    as many in every call, and end early in none or all of them; and of conditions on integers of the text, as loops over tuples
+    leave them (``normalisation.tuple_loops``), only what is done."""
+    body, _ = _block(tuple(_decided(nest.body)) or nest.body, frozenset(nest.loop_names))
     return nest if body == nest.body else replace(nest, body=body)
+
+
+def _decided(statements: Sequence[ir.Statement]) -> Iterator[ir.Statement]:
+    """Statements, and of conditions that are known only what is done."""
+    for statement in statements:
+        match statement:
+            case ir.If(test=test, then=then, otherwise=otherwise):
+                known = _expression(test, {})
+                if isinstance(known, ir.Constant):
+                    yield from _decided(then if known.value else otherwise)
+                    continue
+                yield replace(statement, then=tuple(_decided(then)), otherwise=tuple(_decided(otherwise)))
+            case ir.For(body=body) | ir.While(body=body):
+                yield replace(statement, body=tuple(_decided(body)))
+            case _:
+                yield statement
 
 
 def _block(statements: Statements, around: frozenset[str]) -> tuple[Statements, int]:
