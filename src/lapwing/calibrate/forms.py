@@ -20,7 +20,11 @@ from lapwing.planner.rates import Shape
 from lapwing.runtime.arrays.storage import crowded_arrays
 from lapwing.runtime.binding import native
 from lapwing.tiling.inner import InnerForm, sweeps_to_join
-from lapwing.tiling.sweep_lanes import sweep_lanes
+from lapwing.tiling.sweep_lanes import operations_of, sweep_lanes
+
+# Loop bodies with more operations take three to ten seconds to compile with buffers, and half as long again to run as with their
+# sweeps as lanes (docs/performance.md).
+_MOST_IN_BUFFERS = 16
 
 Seconds = Mapping[InnerForm, float]  # per point
 
@@ -58,6 +62,8 @@ class FormProber:
         forms = forms_of(self.bound, self.dependences)
         if not self.is_alone:  # ranks do sweeps one after the other, or in buffers
             forms = tuple(form for form in forms if form.sweeps == 1 or not form.skewed)
+        elif any(form.lanes_are_sweeps for form in forms) and operations_of(self.bound) > _MOST_IN_BUFFERS:
+            forms = tuple(form for form in forms if not form.transposed)
         return (*forms, *(replace(form, in_place=True) for form in forms if self._crowded and form.pads))
 
     @cached_property

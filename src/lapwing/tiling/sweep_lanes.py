@@ -46,6 +46,7 @@ _FEWEST_POSITIONS = 8  # of a row, without a mask
 _FEWEST_GROUPS = 8  # of rows that take turns
 _LARGEST_OFFSET = 4
 _LARGEST_BODY = 80  # operations: vectors of more do not fit registers
+_MOST_IN_FOUR_VECTORS = 24  # operations: for more, registers are too few, and compiling takes seconds
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ def sweep_lanes(bound: BoundNest, rows: int) -> SweepLanes | None:
             return None
         halo = [(max(b, -o), max(a, o)) for (b, a), o in zip(halo, offset, strict=True)]
         offsets.add(offset)
-    if sum(isinstance(node, t.Operation) for node in _nodes(bound)) > _LARGEST_BODY:
+    if operations_of(bound) > _LARGEST_BODY:
         return None
     lag = max((_lag(offset, rows) for offset in offsets), default=0)
     plain = SweepLanes(zero, tuple(halo), size, rows, lag)
@@ -166,6 +167,8 @@ def lanes_of_sweeps(bound: BoundNest, sweeps: int) -> tuple[tuple[int, int], ...
         forms = [(width, 2), (width, 4), (width, 1), *((lanes, 1) for lanes in several)]
     else:
         return ()
+    if operations_of(bound) > _MOST_IN_FOUR_VECTORS:
+        forms = [(lanes, rows) for lanes, rows in forms if lanes * rows < 4 * width]
     return tuple((lanes, rows) for lanes, rows in forms if _has_rows(bound, lanes, rows))
 
 
@@ -247,6 +250,11 @@ def _is_of_lanes(accumulator: t.Accumulator, size: int) -> bool:
 
 def _is_affine(load: t.Load) -> bool:
     return all(isinstance(s, t.AffineSubscript) and not s.wrap for s in load.subscripts)
+
+
+def operations_of(bound: BoundNest) -> int:
+    """How many there are in the loop body."""
+    return sum(isinstance(node, t.Operation) for node in _nodes(bound))
 
 
 def _nodes(bound: BoundNest) -> Iterator[t.Typed]:
