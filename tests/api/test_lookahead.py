@@ -32,7 +32,8 @@ def _tiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def ahead(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many sweeps were done at once, each time."""
+    """How many sweeps were done at once, each time, whatever took longer."""
+    monkeypatch.setattr(lookahead._Pace, "pays", True)
     found: list[int] = []
     do = lookahead.LookaheadCall.sweeps
 
