@@ -172,10 +172,10 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         vector_of_float64 u_j_plus_2_k_minus_1_0 = *(const vector_of_float64_anywhere *)(u_behind_i_1
                                 + (position - 1) * 16 - 1);
                         u_j_plus_2_k_minus_1_0[0] = u[u_here + 2 * u_along_j - u_along_k];
-                        const vector_of_float64 f_here_0 = LW_GATHER_f64(f + f_here_first + f_here_along_k * position,
-                                f_here_behind);
-                        const vector_of_float64 f_here_1 = LW_GATHER_f64(f + f_here_first + f_here_along_k * position
-                                + f_here_along_j - f_here_along_k, f_here_behind);
+                        const vector_of_float64 f_here_0 = (vector_of_float64)LW_GATHER_f64(f + f_here_first
+                                + f_here_along_k * position, f_here_behind);
+                        const vector_of_float64 f_here_1 = (vector_of_float64)LW_GATHER_f64(f + f_here_first
+                                + f_here_along_k * position + f_here_along_j - f_here_along_k, f_here_behind);
                         vector_of_float64 u_now_0 = u_before_0, u_now_1 = u_1_before_0;
                         #pragma omp simd
                         for (int64_t lane = 0; lane < 8; ++lane) {

@@ -264,6 +264,29 @@ def far_along_few(u, f, a, b, sweeps):
                     u[i, j, k] = 0.5 * (u[i - 2, j + 4, k] + u[i + 1, j + 4, k]) - u[i, j, k - 1] * f[i, j, k]
 
 
+@lw.nest
+def of_integers(u, f, sweeps):
+    for t in range(sweeps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = max(u[i - 1, j], u[i, j - 1], u[i + 1, j]) + f[i, j]
+
+
+@pytest.mark.usefixtures("little_optimised")
+@pytest.mark.parametrize("dtype", [np.int64, np.int32])
+def test_integers_of_every_vector(dtype: type) -> None:
+    random = np.random.default_rng(5)
+    u, f = (random.integers(-9, 9, (20, 70)).astype(dtype) for _ in range(2))
+    for width in (16, 32, 64):
+        expected, given = u.copy(), {"u": u.copy(), "f": f, "sweeps": 17}
+        of_integers.python(expected, f, 17)
+        with vectors_of(width):
+            chosen = form_of(of_integers, given, rows=2)
+            assert chosen is not None, "no such form"
+            run(of_integers, given, plan=chosen[0])
+        assert given["u"].tobytes() == expected.tobytes(), width
+
+
 SHAPES: dict[str, tuple[lw.Nest, tuple[int, ...]]] = {
     "corners": (with_corners, (9, 70)),
     "corners of cubes": (with_corners_of_cubes, (7, 8, 90)),

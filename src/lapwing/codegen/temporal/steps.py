@@ -511,7 +511,8 @@ class StepWriter(TileWriter):
                 first = f"{array} + {self._of(name, 'first')} + {along} * {k}"
                 behind = (f" - {times(lane, f'({apart})')}" if lane else "") + self._from_first(name, row)
                 gathered = f"LW_GATHER_{SUFFIXES[load.dtype]}({first}{behind}, {self._of(name, 'behind')})"
-                lines.add(f"const {self._type(load.dtype)} {name}_{v} = {gathered};")
+                of_type = self._type(load.dtype)
+                lines.add(f"const {of_type} {name}_{v} = ({of_type}){gathered};")
             return
         for v in self._all_vectors:
             row, elements = v // len(self._vectors), []
