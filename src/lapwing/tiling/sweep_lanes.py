@@ -136,7 +136,7 @@ def sweep_lanes(bound: BoundNest, rows: int) -> SweepLanes | None:
         offsets.add(offset)
     if operations_of(bound) > _LARGEST_BODY:
         return None
-    lag = max((_lag(offset, rows) for offset in offsets), default=0)
+    lag = max(_lag(offset, rows) for offset in offsets)
     plain = SweepLanes(zero, tuple(halo), size, rows, lag)
     moved = {plain.in_groups(offset, row)[1] for offset in offsets if offset >= zero for row in range(rows)}
     return replace(plain, skew=_by_a_row(_least_skew(moved)))

@@ -505,24 +505,24 @@ class StepWriter(TileWriter):
         own, name, array = self._own, self._given(load), self.array(load.array)
         along, apart = self._along_row(name), self._apart(name)
         k = f"{own('column')}[{own('end')}][{{}}]" if where == ENDS else own("position")
-        if where == FULL and apart is not None and self._gathers(load):
-            for v in self._all_vectors:
-                row, lane = v // len(self._vectors), v * self.width % self.count
-                first = f"{array} + {self._of(name, 'first')} + {along} * {k}"
-                behind = (f" - {times(lane, f'({apart})')}" if lane else "") + self._from_first(name, row)
-                gathered = f"LW_GATHER_{SUFFIXES[load.dtype]}({first}{behind}, {self._of(name, 'behind')})"
-                of_type = self._type(load.dtype)
-                lines.add(f"const {of_type} {name}_{v} = ({of_type}){gathered};")
-            return
+
+        def place(number: int) -> str:
+            """Where the element of a lane of all rows lies."""
+            if where != FULL or apart is None:
+                return f"{self._of(name, 'row')}[{number}] + {along} * {k.format(number)}"
+            row, lane = divmod(number, self.count)
+            behind = (f" - {times(lane, f'({apart})')}" if lane else "") + self._from_first(name, row)
+            return f"{self._of(name, 'first')} + {along} * {k}{behind}"
+
+        gathers = where == FULL and apart is not None and self._gathers(load)
         for v in self._all_vectors:
-            row, elements = v // len(self._vectors), []
-            for number in range(v * self.width, (v + 1) * self.width):
-                first, behind, lane = f"{self._of(name, 'row')}[{number}]", "", number % self.count
-                if where == FULL and apart is not None:
-                    first, behind = self._of(name, "first"), f" - {times(lane, f'({apart})')}" if lane else ""
-                    behind += self._from_first(name, row)
-                elements.append(f"{array}[{first} + {along} * {k.format(number)}{behind}]")
-            lines.add(f"const {self._type(self._widened(load))} {name}_{v} = {{{', '.join(elements)}}};")
+            numbers, of_type = range(v * self.width, (v + 1) * self.width), self._type(self._widened(load))
+            if gathers:
+                given = f"{array} + {place(numbers[0])}, {self._of(name, 'behind')}"
+                elements = f"({of_type})LW_GATHER_{SUFFIXES[load.dtype]}({given})"
+            else:
+                elements = f"{{{', '.join(f'{array}[{place(number)}]' for number in numbers)}}}"
+            lines.add(f"const {of_type} {name}_{v} = {elements};")
 
     def _gathers(self, load: t.Load) -> bool:
         """Whether one instruction brings the elements of a vector's lanes."""
