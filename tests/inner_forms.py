@@ -12,7 +12,7 @@ import pytest
 import lapwing as lw
 from lapwing.codegen.lanes import points
 from lapwing.codegen.rows import outer_loops
-from lapwing.codegen.temporal import steps
+from lapwing.codegen.temporal import steps, vector_body
 from lapwing.codegen.tile import forms_of, wavefronts
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
@@ -54,7 +54,7 @@ def vectors_of(width: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(points, "vector_bytes", lambda: width)
         patched.setattr(steps, "has_fast_gathers", lambda: width == 64)
-        for module in (outer_loops, steps, sweep_lanes):
+        for module in (outer_loops, vector_body, sweep_lanes):
             patched.setattr(module, "vector_bytes", lambda: width or 16)
         tile_library.cache_clear()
         yield

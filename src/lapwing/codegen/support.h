@@ -430,22 +430,33 @@ LW_ROUNDED_FLOAT(inverse, -1, 1 / x)
 #ifdef LW_ROUNDING_TEST
 LW_CALLED_POWERS(f64, double, lw_pow, fabs, copysign)
 LW_CALLED_POWERS(f32, float, lw_powf, fabsf, copysignf)
-#define LW_POWER(name, suffix, type)                                                                                   \
+/* lw_try_*: notes where the result may not be pow's. */
+#define LW_POWER(name, suffix, type, integer)                                                                          \
     LW_INLINE type lw_##name##_##suffix(type x) {                                                                      \
         bool certain;                                                                                                  \
         const type rounded = lw_rounded_##name##_##suffix(x, &certain);                                                \
         return __builtin_expect(certain, 1) ? rounded : lw_called_##name##_##suffix(x);                                \
+    }                                                                                                                  \
+    LW_INLINE type lw_try_##name##_##suffix(type x, integer *uncertain) {                                              \
+        bool certain;                                                                                                  \
+        const type rounded = lw_rounded_##name##_##suffix(x, &certain);                                                \
+        *uncertain |= certain ? 0 : -1;                                                                                \
+        return rounded;                                                                                                \
     }
 #else
 #define LW_AS_IT_IS(x, ...) x
 LW_CALLED_POWERS(f64, double, lw_pow, LW_AS_IT_IS, LW_AS_IT_IS)
 LW_CALLED_POWERS(f32, float, lw_powf, LW_AS_IT_IS, LW_AS_IT_IS)
-#define LW_POWER(name, suffix, type)                                                                                   \
-    LW_INLINE type lw_##name##_##suffix(type x) { return lw_called_##name##_##suffix(x); }
+#define LW_POWER(name, suffix, type, integer)                                                                          \
+    LW_INLINE type lw_##name##_##suffix(type x) { return lw_called_##name##_##suffix(x); }                             \
+    LW_INLINE type lw_try_##name##_##suffix(type x, integer *uncertain) {                                              \
+        *uncertain = -1;                                                                                               \
+        return x;                                                                                                      \
+    }
 #endif
 #define LW_POWERS(name)                                                                                                \
-    LW_POWER(name, f64, double)                                                                                        \
-    LW_POWER(name, f32, float)
+    LW_POWER(name, f64, double, int64_t)                                                                               \
+    LW_POWER(name, f32, float, int32_t)
 LW_POWERS(square)
 LW_POWERS(cube)
 LW_POWERS(fourth)

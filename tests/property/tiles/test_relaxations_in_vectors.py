@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -46,73 +47,91 @@ REDUCTIONS = (
 LEFT_OUT = r"values of types .* meet|the type of a value depends on the values"
 
 
+def where_there(element: str, otherwise: str, offsets: list[int]) -> str:
+    """An element, where the nest goes as far as the walls, and another one at these."""
+    inside = [f"{x} >= {-o}" if o < 0 else f"{x} + {o} < n{x}" for x, o in zip(LOOPS, offsets, strict=False) if o]
+    return f"({element} if {' and '.join(inside)} else {otherwise})" if inside else element
+
+
 @st.composite
-def elements(draw: st.DrawFn, axes: int, arrays: str = "uuuvfg") -> str:
+def elements(draw: st.DrawFn, axes: int, to_walls: bool, arrays: str = "uuuvfg") -> str:
     """Of u and v, which are written, f, which is not, and arrays with fewer axes, or others first."""
     array = draw(st.sampled_from(arrays))
     reach = draw(st.sampled_from((0, 1, 1, 1, HALO)))
     offsets = [draw(st.sampled_from((0, 0, -1, 1, reach, -reach))) for _ in range(axes)]
     places = [f"{x} {'+' if o >= 0 else '-'} {abs(o)}" if o else x for x, o in zip(LOOPS, offsets, strict=False)]
+
+    def there(name: str, axes_of: list[int]) -> str:
+        element, own = (f"{name}[{', '.join(at[k] for k in axes_of)}]" for at in (places, LOOPS))
+        few = [o if k in axes_of else 0 for k, o in enumerate(offsets)]
+        return where_there(element, own, few) if to_walls else element
+
+    every = list(range(axes))
     if array == "g":
         which = draw(
             st.sampled_from(("last", "first", "turned", "constant", "c", "sweep", "sweeps", "few", "single", "index"))
         )
         match which:
             case "last":
-                return f"a[{places[-1]}]"
+                return there("a", every[-1:])
             case "first":
-                return f"b[{places[0]}]"
+                return there("b", every[:1])
             case "turned":
-                return f"g[{', '.join(reversed(places))}]"
+                return there("g", every[::-1])
             case "constant":
                 return f"f[{', '.join('2' for _ in places)}]"
             case "sweep":
                 return "w[t]"
             case "sweeps":
-                return f"p[t, {places[-1]}]"
-            case "few":
-                return f"few[{', '.join(places)}]"
-            case "single":
-                return f"single[{', '.join(places)}]"
+                return there("p", every[-1:]).replace("p[", "p[t, ")
+            case "few" | "single":
+                return there(which, every)
             case "index":
                 return draw(st.sampled_from(("t", *LOOPS[:axes])))
         return "c"
-    return f"{array}[{', '.join(places)}]"
+    return there(array, every)
 
 
 @st.composite
-def terms(draw: st.DrawFn, axes: int, divides: bool, depth: int = 2) -> str:
-    kind = draw(st.sampled_from(("element", "+", "+", "-", "*", "/", "max", "choice")))
-    if depth == 0 or kind == "element" or (kind == "/" and not divides):
-        return draw(elements(axes))
-    one, other = (draw(terms(axes, divides, depth - 1)) for _ in range(2))
+def terms(draw: st.DrawFn, axes: int, divides: bool, to_walls: bool, depth: int = 2) -> str:
+    kind = draw(st.sampled_from(("element", "+", "+", "-", "*", "/", "max", "choice", "power")))
+    if depth == 0 or kind == "element" or (kind in ("/", "power") and not divides):
+        return draw(elements(axes, to_walls))
+    one, other = (draw(terms(axes, divides, to_walls, depth - 1)) for _ in range(2))
     match kind:
         case "max":
             return f"{draw(st.sampled_from(('max', 'min')))}({one}, {other})"
         case "choice":
-            return f"({one} if {draw(elements(axes))} > {draw(elements(axes))} else {other})"
+            first, second = (draw(elements(axes, to_walls)) for _ in range(2))
+            return f"({one} if {first} > {second} else {other})"
         case "/":
             return f"({one}) / 1.5"
+        case "power":
+            return f"({one}) ** {draw(st.sampled_from((2, 2, 3, 4, -1, 0.5)))}"
     return f"({one} {kind} {other})"
 
 
 @st.composite
 def relaxations(draw: st.DrawFn, axes: int, divides: bool) -> str:
+    to_walls = draw(st.integers(0, 2)) == 0
     own = f"[{', '.join(LOOPS[:axes])}]"
     west = f"u[{', '.join((*LOOPS[: axes - 1], f'{LOOPS[axes - 1]} - 1'))}]"
-    value = draw(terms(axes, divides))
+    east = west.replace(" - 1", " + 1")
+    if to_walls:
+        west, east = (where_there(at, f"u{own}", [*[0] * (axes - 1), o]) for at, o in ((west, -1), (east, 1)))
+    value = draw(terms(axes, divides, to_walls))
     body = [f"new = {value} + {west}", f"u{own} = new"]
     if draw(st.booleans()):
-        stored = f"v{own} = {draw(terms(axes, divides))}"
+        stored = f"v{own} = {draw(terms(axes, divides, to_walls))}"
         body.insert(draw(st.integers(0, 2)), stored)
     if draw(st.integers(0, 2)) == 0:
-        test = f"{draw(elements(axes))} > {draw(elements(axes))}"
-        body += [f"if {test}:\n    u{own} = {draw(terms(axes, divides, 1))}"]
+        test = f"{draw(elements(axes, to_walls))} > {draw(elements(axes, to_walls))}"
+        body += [f"if {test}:\n    u{own} = {draw(terms(axes, divides, to_walls, 1))}"]
     if draw(st.integers(0, 3)) == 0:
         body += [f"v{own} = u{own} + v{own}"]
     reduction = draw(st.sampled_from(("", "", *REDUCTIONS)))
     if reduction:
-        body.insert(draw(st.integers(1, len(body))), reduction.format(draw(terms(axes, divides, 1))))
+        body.insert(draw(st.integers(1, len(body))), reduction.format(draw(terms(axes, divides, to_walls, 1))))
     body = [line for statement in body for line in statement.split("\n")]
     lines = [
         "import lapwing as lw",
@@ -124,14 +143,14 @@ def relaxations(draw: st.DrawFn, axes: int, divides: bool) -> str:
     indent = "        "
     for k, x in enumerate(LOOPS[:axes]):
         down = draw(st.integers(0, 4)) == 0
-        ahead, behind = (draw(st.sampled_from((HALO, HALO, HALO + 1))) for _ in range(2))
+        ahead, behind = (draw(st.sampled_from((0, 0, 1, 3) if to_walls else (HALO, HALO, HALO + 1))) for _ in range(2))
         if down:
             lines.append(f"{indent}for {x} in range(n{x} - {behind + 1}, {ahead - 1}, -1):")
         else:
             lines.append(f"{indent}for {x} in range({ahead}, n{x} - {behind}):")
         indent += "    "
         if down and k == axes - 1:
-            body = [line.replace(west, west.replace(f"{x} - 1", f"{x} + 1")) for line in body]
+            body = [line.replace(west, east) for line in body]
     return "\n".join([*lines, *(f"{indent}{line}" for line in body), "    return found" if reduction else ""]) + "\n"
 
 
@@ -355,6 +374,30 @@ def of_its_own_shape(u, f, b, p, sweeps):
                     u[i, j, k] = 0.25 * around - f[i - 1, j - 1, k - 2] * b[j - 1, i - 1] * p[t, k - 2]
 
 
+@lw.nest
+def between_walls(u, f, b, p, sweeps):
+    """Conditions stand around what lies outside of arrays, those that are written and those that are only read."""
+    n, m, length = f.shape
+    for t in range(sweeps):
+        for i in range(n):
+            for j in range(m):
+                for k in range(length):
+                    around = u[i, j, k]
+                    if i > 0:
+                        around += f[i - 1, j, k] * u[i - 1, j, k]
+                    if i < n - 1:
+                        around += f[i + 1, j, k] * u[i + 1, j, k]
+                    if j > 1:
+                        around += u[i, j - 2, k] * b[j - 2, i]
+                    if j < m - 1:
+                        around += u[i, j + 1, k]
+                    if k > 0:
+                        around += u[i, j, k - 1] * p[t, k - 1]
+                    if k < length - 2:
+                        around += u[i, j, k + 2] * f[i, j, k + 2]
+                    u[i, j, k] = 0.2 * around
+
+
 def guarded(values: np.ndarray, is_last: bool) -> np.ndarray:
     """A copy at the end of memory that may be touched, or at its beginning."""
     page = mmap.PAGESIZE
@@ -372,20 +415,19 @@ def guarded(values: np.ndarray, is_last: bool) -> np.ndarray:
 
 def run_between_guards() -> None:
     random = np.random.default_rng(4)
-    given: dict[str, Any] = {
-        name: random.random(shape) for name, shape in {"u": (7, 8, 70), "f": (5, 6, 67), "b": (6, 5)}.items()
+    shapes = {
+        of_its_own_shape: {"u": (7, 8, 70), "f": (5, 6, 67), "b": (6, 5)},
+        between_walls: {"u": (5, 6, 67), "f": (5, 6, 67), "b": (4, 5)},
     }
-    for is_last in (True, False):
-        for sweeps, rows in ((4, 1), (8, 2), (11, 4)):
-            of_sweeps = {**given, "p": random.random((sweeps, 67))}
-            arrays = {name: guarded(values, is_last) for name, values in of_sweeps.items()}
-            expected = given["u"].copy()
-            of_its_own_shape.python(**{**of_sweeps, "u": expected, "sweeps": sweeps})
-            with vectors_of(32):
-                chosen = form_of(of_its_own_shape, {**arrays, "sweeps": sweeps}, rows)
-                assert chosen is not None
-                run(of_its_own_shape, {**arrays, "sweeps": sweeps}, plan=chosen[0])
-            assert arrays["u"].tobytes() == expected.tobytes()
+    for nest, is_last, (sweeps, rows) in product(shapes, (True, False), ((4, 1), (8, 2), (11, 4))):
+        given = {name: random.random(shape) for name, shape in {**shapes[nest], "p": (sweeps, 67)}.items()}
+        arrays: dict[str, Any] = {name: guarded(values, is_last) for name, values in given.items()}
+        nest.python(**given, sweeps=sweeps)
+        with vectors_of(32):
+            chosen = form_of(nest, {**arrays, "sweeps": sweeps}, rows)
+            assert chosen is not None
+            run(nest, {**arrays, "sweeps": sweeps}, plan=chosen[0])
+        assert arrays["u"].tobytes() == given["u"].tobytes()
 
 
 def in_a_process(text: str, **changes: str) -> subprocess.CompletedProcess[str]:

@@ -52,6 +52,9 @@ class Printer:
         self.name, self.element, self.extent, self.affine = name, element, extent, affine
         self.named: dict[t.Typed, str] = {}  # what is computed before the loops, by the C name it has
         self.placed: dict[t.Load, str] = {}  # elements that are kept elsewhere than in their arrays
+        self.uncertain: str | None = (
+            None  # where it is noted that a power may not be that of C's library, and not computed again
+        )
         # Where an iteration is inside of all arrays: indices that need not come back at the other end, or stay at one.
         self.inside: frozenset[t.Operation | t.LookupSubscript] = frozenset()
         self.indices: dict[tuple[str, t.LookupSubscript], str] = {}  # into arrays, that are computed before a loop
@@ -232,6 +235,8 @@ class Printer:
         quick = _quick_power(node)
         if quick is None:
             call = f"lw_pow{'f' if single else ''}({operands[0]}, {operands[1]})"
+        elif self.uncertain is not None:
+            call = f"lw_try_{quick}_{SUFFIXES[node.dtype]}({stripped(operands[0])}, {self.uncertain})"
         else:
             call = f"lw_{quick}_{SUFFIXES[node.dtype]}({stripped(operands[0])})"
         if node.trap is None:

@@ -9,15 +9,16 @@ they hand on what was there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
 from weakref import WeakKeyDictionary
 
 from lapwing.codegen.body.expression import C_TYPES
 from lapwing.codegen.body.text import Lines, mentions, plus, times
-from lapwing.codegen.temporal.steps import ENDS, FULL, ROWS, TERM_STEPS, StepWriter
+from lapwing.codegen.temporal.steps import ENDS, FULL, ROWS, StepWriter
 from lapwing.codegen.temporal.streams import flattened
+from lapwing.codegen.temporal.vector_body import TERM_STEPS
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.tiling.inner import InnerForm
@@ -138,9 +139,9 @@ class SweepTileWriter(StepWriter):
         lane_type = C_TYPES[self._lane_dtype]
         lines.add(f"{lane_type} {own('active')}[{self.at_once}] = {{0}};")
         lines.add(f"{lane_type} {own('inside')}[{self._head + self._tail}][{self.at_once}]; /* at the ends of rows */")
-        if self.streams.given:
-            column = f"{own('column')}[{self._head + self._tail}][{self.at_once}]"
-            lines.add(f"int64_t {column}; /* the position, or one inside */")
+        for column in self._columns:
+            place = f"{column}[{self._head + self._tail}][{self.at_once}]"
+            lines.add(f"int64_t {place}; /* the position, or one inside */")
         self._find_insides(lines)
         for array in self._row_arrays():
             start = " = {0}" if array in self.streams.written else ""
@@ -196,11 +197,16 @@ class SweepTileWriter(StepWriter):
             low, high = before + lag * row, -after - self.sweeps.lagging + lag * row
             element = self._element_of(row, lane)
             lines.add(f"{own('inside')}[{end}][{element}] = -({at} >= {low} && {at} < {plus(size, high)});")
-            if self.streams.given:
-                inside = f"lw_min_i64(lw_max_i64({at}, {low}), {plus(size, high - 1)})"
-                lines.add(f"{own('column')}[{end}][{element}] = {inside} + {by};")
+            for column, (none_before, none_after) in self._columns.items():
+                inside = f"lw_min_i64(lw_max_i64({at}, {low + none_before}), {plus(size, high - none_after - 1)})"
+                lines.add(f"{column}[{end}][{element}] = {inside} + {by};")
         lines.close()
         lines.close()
+
+    @property
+    def _columns(self) -> dict[str, tuple[int, int]]:
+        """The C names of where lanes read what is only read, and of how many iterations at the ends of a row have none of it."""
+        return {self._column_of(load): self._ends_without(load)[-1] for load in self.streams.given}
 
     def _row_arrays(self) -> list[str]:
         return [*self.streams.written, *(self._given(load) for load in self.streams.given)]
@@ -336,6 +342,8 @@ class SweepTileWriter(StepWriter):
             lines.add(
                 f"for (int64_t {lane} = 1; {lane} < {count}; ++{lane}) {own('all')} = {' && '.join([own('all'), *middle])};"
             )
+        if any(self._lacks_rows(load) for load in self._without if load not in self.streams.given):
+            lines.add(f"{own('all')} = {' && '.join([own('all'), *self._rows_there.values()])};")
         for name in self._row_arrays():
             lines.add(f"const int64_t {self._of(name, 'first')} = {self._of(name, 'row')}[0];")
         for load in self.streams.given:
@@ -406,9 +414,11 @@ class SweepTileWriter(StepWriter):
                 for k, place in enumerate(places)
             ]
             place = f"{self._of(name, 'origin')} + {' + '.join(terms)}{self._behind(name, lane, row)}"
-            # What is only read may have no elements around the domain.
-            text = f"{active} ? {place} : {self._first_row(name, lane, row)}" if is_given else place
-            lines.add(f"{self._of(name, 'row')}[{element}] = {text};")
+            if is_given:  # it may have no elements around the domain
+                there = self._has_row(name, places, ends)
+                test = f"{active} && {' && '.join(there)}" if there else active
+                place = f"{test} ? {place} : {self._first_row(name, lane, row)}"
+            lines.add(f"{self._of(name, 'row')}[{element}] = {place};")
 
     def _behind(self, name: str, lane: str, row: int) -> str:
         """How far a lane of a row is behind the first one, in memory, along the innermost loop."""
@@ -421,11 +431,20 @@ class SweepTileWriter(StepWriter):
         own, (sweep,) = self._own, self.nest.sweep_loops
         return f"{behind} + {self._of(name, f'along_{sweep.name}')} * lw_min_i64({lane}, {own('last')})"
 
+    def _has_row(self, name: str, places: Sequence[str], ends: Sequence[str]) -> list[str]:
+        """Tests of whether an iteration at a place has an element, which those at the ends of loops may not have."""
+        tests = []
+        for k, (before, after) in enumerate(self._ends_without(self._elements()[name])[:-1]):
+            around_before, around_after = self.sweeps.halo[k]
+            tests += [f"{places[k]} >= {around_before + before}"] if before else []
+            tests += [f"{places[k]} < {plus(ends[k], -around_after - after)}"] if after else []
+        return tests
+
     def _first_row(self, name: str, lane: str, row: int) -> str:
-        """The place of an element at position 0 of the first row of the domain."""
-        terms = [
-            f" + {times(before, self._along(name, k))}" for k, (before, _) in enumerate(self.sweeps.halo[:-1]) if before
-        ]
+        """The place of an element at position 0 of the first row of the domain that has one."""
+        ends = zip(self.sweeps.halo, self._ends_without(self._elements()[name])[:-1], strict=False)
+        rows = [before + lacking for (before, _), (lacking, _) in ends]
+        terms = [f" + {times(before, self._along(name, k))}" for k, before in enumerate(rows) if before]
         return f"{self._of(name, 'origin')}{''.join(terms)}{self._behind(name, lane, row)}"
 
 
