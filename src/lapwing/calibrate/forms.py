@@ -23,7 +23,7 @@ from lapwing.tiling.inner import InnerForm, sweeps_to_join
 from lapwing.tiling.sweep_lanes import operations_of, sweep_lanes
 
 # Loop bodies with more operations take three to ten seconds to compile with buffers, and half as long again to run as with their
-# sweeps as lanes (docs/performance.md).
+# sweeps as lanes (docs/performance/kernels.md).
 _MOST_IN_BUFFERS = 16
 
 Seconds = Mapping[InnerForm, float]  # per point

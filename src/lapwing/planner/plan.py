@@ -25,7 +25,7 @@ from lapwing.units import duration, size
 _VALUES_AT = len("  dependences  ")  # where the values stand in the lines of str(plan)
 
 # Short enough that a message too large to be sent unasked never waits long for an answer, long enough to cost nothing
-# (docs/performance.md).
+# (docs/performance/ranks.md).
 SLICE_SECONDS = 75e-6
 
 

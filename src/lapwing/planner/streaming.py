@@ -28,7 +28,7 @@ from lapwing.units import duration, rate, size
 
 RINGS = (1, 2, 3)  # slabs on their way beside those that are computed on: none, one, or one in and one out
 REQUEST_BYTES = 1 << 20  # what slabs are cut into
-QUEUE_DEPTH = 8  # requests in flight: enough for a disk to be busy all the time (docs/performance.md)
+QUEUE_DEPTH = 8  # requests in flight: enough for a disk to be busy all the time (docs/performance/out-of-core.md)
 TYPICAL_BYTES_A_SECOND = 1e9  # of a disk that was not measured
 TYPICAL_LATENCY = 1e-3  # seconds, of a request with no other in flight
 MOST_PASS_SWEEPS = 512  # each has channels of its own

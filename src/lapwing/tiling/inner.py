@@ -29,7 +29,7 @@ from lapwing.tiling.transposed import (
 )
 
 # Rows in flight. More hide more latency, but each touches a cache line of its own in every plane it reads. Beyond about
-# so many such streams the core's prefetchers lose track and loads go to the outer caches (docs/performance.md).
+# so many such streams the core's prefetchers lose track and loads go to the outer caches (docs/performance/kernels.md).
 MOST_LANES, FEW_LANES = 16, 4
 MOST_SWEEPS_IN_VECTORS = 64  # done at once: many vectors of them, and calls in which little time goes by
 _STREAMS = {MOST_LANES: 32, FEW_LANES: 16}

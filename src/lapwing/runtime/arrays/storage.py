@@ -134,7 +134,7 @@ def copied_as_it_lies(array: ArrayType, values: npt.NDArray[Any], box: Box) -> L
 def is_crowded(local: LocalArray) -> bool:
     """Whether the points of one step of a tile with lanes, one a row, share so few cache sets that they evict each other.
 
-    A padded copy is then several times faster (docs/performance.md).
+    A padded copy is then several times faster (docs/performance/kernels.md).
     """
     rows = 16
     apart = [stride - local.array.itemsize for stride in local.values.strides[:-1]]

@@ -28,7 +28,8 @@ namespace lapwing {
 // Ends a nap early. A ring that nobody hears is no loss: naps are short.
 //
 // While the computing thread computes on the same core, every waking of the helper costs it some 30 microseconds; what
-// the helper has to look after, a large message's handshake, can wait for half a millisecond (docs/performance.md).
+// the helper has to look after, a large message's handshake, can wait for half a millisecond
+// (docs/performance/ranks.md).
 class Bell {
 public:
     void ring() { condition_.notify_one(); }
