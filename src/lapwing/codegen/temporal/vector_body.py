@@ -1,8 +1,8 @@
 """The loop body of tiles whose sweeps are the lanes of vectors (``codegen.temporal.sweeps``), for the lanes of a vector at once:
 what it reads is in vectors, and what it writes.
 
-Powers whose rounding is certain take a few operations (``support.h``). All lanes try that; where one of them cannot tell, they are
-computed again one by one, with the powers of C's library.
+Powers whose rounding is certain take a few operations (``support.h``). All lanes try that, and where one of them is not certain,
+they are computed again one by one, with the powers of C's library.
 """
 
 from __future__ import annotations
