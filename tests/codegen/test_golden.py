@@ -21,7 +21,7 @@ from lapwing.codegen.compilation.toolchain import Compiler
 from lapwing.codegen.lanes import points
 from lapwing.codegen.plain import plain_source
 from lapwing.codegen.rows import outer_loops, tile_loops
-from lapwing.codegen.temporal import steps
+from lapwing.codegen.temporal import steps, vector_body
 from lapwing.codegen.tile import forms_of, tile_source
 from lapwing.planner.choose import make_plan
 from lapwing.runtime.binding.native import TILE_FLAGS
@@ -332,7 +332,7 @@ FILES: dict[str, Callable[[], str]] = {
 def test_generated_c_is_the_golden_file(
     name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (points, outer_loops, steps, sweep_lanes, tile_loops):
+    for module in (points, outer_loops, vector_body, sweep_lanes, tile_loops):
         monkeypatch.setattr(module, "vector_bytes", lambda: 64)
     monkeypatch.setattr(tile_loops, "has_slow_line_splits", lambda: False)
     monkeypatch.setattr(steps, "has_fast_gathers", lambda: "rows" in name)

@@ -558,9 +558,17 @@ LW_INLINE double lw_python_modulus_c128(double _Complex z, int64_t id, int64_t *
 
 /* A float as an integer, which must fit. The upper limit is exclusive. */
 LW_INLINE int64_t lw_to_integer(double x, double low, double high, int64_t id, int64_t *trap) {
+#ifdef LW_ONE_TRAP
     const bool fits = ((x > low - 1) & (x < high)) | (x == low);
     lw_note(!fits, id, trap);
     return (int64_t)(fits ? x : 0);
+#else
+    if (__builtin_expect(!((x > low - 1) & (x < high)), 0)) { /* low - 1 may be rounded to low */
+        lw_note(x != low, id, trap);
+        return x == low ? (int64_t)low : 0;
+    }
+    return (int64_t)x;
+#endif
 }
 
 /* An integer that must lie between low and high. */
@@ -714,7 +722,7 @@ enum { LW_VECTOR = 4 };
 enum { LW_VECTOR = 2 };
 #endif
 /* Two vectors are worked on side by side, so that neither waits for the other's sums. */
-enum { LW_TERMS = 512, LW_PAIR = 2 * LW_VECTOR, LW_ROUNDS = 4, LW_PART = 43 };
+enum { LW_TERMS = 512, LW_FEW_TERMS = 64, LW_PAIR = 2 * LW_VECTOR, LW_ROUNDS = 4, LW_PART = 43 };
 typedef double lw_terms __attribute__((vector_size(LW_VECTOR * 8)));
 typedef int64_t lw_bits __attribute__((vector_size(LW_VECTOR * 8)));
 
@@ -850,10 +858,36 @@ LW_INLINE bool lw_exact_has_terms(const int64_t *sum, int64_t count) {
     return count != 0 || (sum[0] | sum[1] | sum[2] | sum[3]) != 0;
 }
 
+/* A sum of few terms in twice the precision (Ogita, Rump and Oishi, SIAM J. Sci. Comput. 26, 2005, algorithm 4.4),
+ * rounded, and whether the exact sum is rounded to the same: it is where all that may be missing changes nothing. Of
+ * sums that are zero, or not finite, that is not known. */
+LW_INLINE double lw_sum_of_few(const double *terms, int64_t count, double first, bool *certain) {
+    double sum = first, rest = 0, errors = 0;
+    for (int64_t k = 0; k < count; ++k) {
+        const double next = sum + terms[k], taken = next - sum;
+        const double error = (sum - (next - taken)) + (terms[k] - taken);
+        rest += error;
+        errors += fabs(error);
+        sum = next;
+    }
+    const double rounded = sum + rest, taken = rounded - sum;
+    const double beyond = (sum - (rounded - taken)) + (rest - taken), missing = errors * (double)count * 0x1p-51;
+    *certain = (rounded + (beyond + missing) == rounded) & (rounded + (beyond - missing) == rounded) & (rounded != 0);
+    return rounded;
+}
+
 /* The exact sum of a value and all terms, also of those that are kept, rounded once; no terms are left. */
 static __attribute__((unused, noinline)) double lw_exact_rounded(int64_t *sum, double *terms, int64_t *count,
                                                                  double first) {
     if (!lw_exact_has_terms(sum, *count)) return first;
+    if (*count <= LW_FEW_TERMS && !lw_exact_has_terms(sum, 0)) {
+        bool certain;
+        const double rounded = lw_sum_of_few(terms, *count, first, &certain);
+        if (certain) {
+            *count = 0;
+            return rounded;
+        }
+    }
     lw_exact_add_all(sum, terms, *count);
     *count = 0;
     lw_exact_add(sum, first);

@@ -12,7 +12,7 @@ from lapwing.affine.affine import Affine
 from lapwing.codegen.body.zeros import zero_taken
 from lapwing.loopnest.binding import powers
 from lapwing.loopnest.binding import typed as t
-from lapwing.loopnest.binding.promotion import CARRIED_LIMIT, PARTS, dtype_range, is_inexact
+from lapwing.loopnest.binding.promotion import CARRIED_LIMIT, EXACT_IN_DOUBLE, PARTS, dtype_range, is_inexact
 from lapwing.loopnest.functions import MATH_BINARY, MATH_UNARY
 
 C_TYPES = {
@@ -136,8 +136,16 @@ class Printer:
         if not node.operand.dtype.startswith("float"):
             limits = f"{literal('int64', low)}, {literal('int64', high)}"
             return f"({c_type})lw_fitting({operand}, {limits}, {node.trap}, trap)"
+        if isinstance(node.operand, t.Operation) and node.operand.operator.startswith("math."):
+            low, high = -EXACT_IN_DOUBLE, EXACT_IN_DOUBLE + 1  # of a Python int, which would not wrap
         limits = f"{literal('float64', float(low))}, {literal('float64', float(high + 1))}"
-        return f"({c_type})lw_to_integer({operand}, {limits}, {node.trap}, trap)"
+        return f"({c_type})lw_to_integer({self._before_truncation(node.operand)}, {limits}, {node.trap}, trap)"
+
+    def _before_truncation(self, node: t.Typed) -> str:
+        """A float that becomes an integer, which C truncates anyway."""
+        if isinstance(node, t.Operation) and node.operator == "math.trunc":
+            (node,) = node.operands
+        return stripped(self.print(node))
 
     def _operation(self, node: t.Operation) -> str:
         operator, dtype = node.operator, node.dtype

@@ -320,10 +320,13 @@ class _Inliner:
     def _check(self, node: ast.Call, function: Function) -> None:
         """Raises NotInlined where a call stays one."""
         helper = self._helper(function)
-        if helper.has_for_loops and not helper.written and not self._names_an_index(node):
-            raise NotInlined("it has loops, and is called without the index of one")
-        if helper.written and not self._is_of_rows(helper):
-            raise NotInlined("it writes to arrays, and what it does is no row of what the loops around it do")
+        if not self._is_of_rows(helper):
+            if helper.written:
+                raise NotInlined("it writes to arrays, and what it does is no row of what the loops around it do")
+            if helper.has_for_loops and not self._names_an_index(node):
+                raise NotInlined(
+                    "it has loops, is no row of what the loops around it do, and is called without the index of one"
+                )
         for name, value in _arguments(node, helper).items():
             if name in helper.written and not (isinstance(value, ast.Name) or self._is_row(value)):
                 raise NotInlined(f"it writes to {name}, for which {ast.unparse(value)} is passed")

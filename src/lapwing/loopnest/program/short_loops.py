@@ -114,6 +114,8 @@ def _of_loop(
     if isinstance(loop.target, ast.Name) and (end := _largest_of(iterated)) is not None:
         largest = {**largest, loop.target.id: end}
     count, cost = _count(iterated, own), _of_statements([*loop.body, *loop.orelse], own, largest)
+    if count is None:
+        count = _elements_along(loop, own)
     if count is None or cost is None:
         return None
     if isinstance(count, int) and isinstance(cost, int):
@@ -210,6 +212,22 @@ def _count(over: ast.expr, own: frozenset[str]) -> _Number | None:
         count = trips(*constants)
         return int(count) if count < BUDGET else None
     return ast.Call(ast.Name(TRIPS, ast.Load()), copy.deepcopy(ends), [])
+
+
+def _elements_along(loop: ast.For, own: frozenset[str]) -> _Number | None:
+    """How many iterations a loop over a range has at the most, about, whose index is one of an array: as many as there are
+    elements. None where there is no such array from before."""
+    if not (isinstance(loop.target, ast.Name) and isinstance(loop.iter, ast.Call)):
+        return None
+    for node in (node for statement in loop.body for node in ast.walk(statement)):
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id not in own:
+            subscripts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            axes = [k for k, s in enumerate(subscripts) if isinstance(s, ast.Name) and s.id == loop.target.id]
+            if axes:
+                # One index may be that of a list, whose length is known to the same function.
+                along = f"{node.value.id}.shape[{axes[0]}]" if len(subscripts) > 1 else node.value.id
+                return ast.Call(ast.Name(TRIPS, ast.Load()), [ast.parse(along, mode="eval").body], [])
+    return None
 
 
 def _expression(number: _Number) -> ast.expr:
