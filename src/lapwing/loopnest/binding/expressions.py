@@ -39,6 +39,7 @@ from lapwing.loopnest.binding.promotion import (  # fmt: skip
     resolve_function,
     scalar_type,
 )
+from lapwing.loopnest.binding.signs import Sign, sign_of
 from lapwing.loopnest.binding.values import Value, literal_of, truth
 from lapwing.loopnest.functions import (
     MATH_BINARY,
@@ -84,6 +85,7 @@ class ExpressionLowering(ComplexLowering):
         super().__init__(nest, refusals)
         self.around = surroundings
         self.values: dict[str, Value | None] = {}
+        self.signs: dict[t.Local, Sign] = {}  # of those that have one value each
         self.index_ranges = dict(surroundings.index_ranges)
 
     def _lower(self, node: ir.Expression) -> Value:
@@ -468,7 +470,7 @@ class ExpressionLowering(ComplexLowering):
         may_be_inexact = any(kind.weak and kind.is_inexact for kind in b.types)
         if b.interval is not None and not may_be_inexact and not b.interval[0] <= 0 <= b.interval[1]:
             return None
-        if isinstance(b.code, t.Literal) and b.code.value != 0:
+        if (isinstance(b.code, t.Literal) and b.code.value != 0) or sign_of(b.code, self.signs) is Sign.POSITIVE:
             return None
         if any(not k.weak for k in results):
             self._check_between_either(operator, line)
@@ -679,11 +681,20 @@ class ExpressionLowering(ComplexLowering):
             return Value(t.Operation("float64", "*", (*operands, by)), frozenset({PY_FLOAT}))
         assert name in MATH_UNARY or name in MATH_BINARY
         trap = None
-        if name not in ("fabs", "copysign", "atan", "tanh", "erf", "erfc", "cbrt"):
+        if name not in ("fabs", "copysign", "atan", "tanh", "erf", "erfc", "cbrt") and not self._is_known_to_have(
+            name, operands
+        ):
             trap = self._trap(
                 line, f"math.{name} has no finite value here; the plain loop raises ValueError or OverflowError"
             )
         return Value(t.Operation("float64", f"math.{name}", operands, trap), frozenset({PY_FLOAT}))
+
+    def _is_known_to_have(self, name: str, operands: tuple[t.Typed, ...]) -> bool:
+        """Whether a function has a value for these operands, which it does not have for some."""
+        sign = sign_of(operands[0], self.signs)
+        return (name == "sqrt" and sign >= Sign.NOT_NEGATIVE) or (
+            name in ("log", "log2", "log10") and len(operands) == 1 and sign is Sign.POSITIVE
+        )
 
     def _to_python_int(self, name: str, value: Value, line: int) -> Value:
         if not any(k.is_float for k in value.types):

@@ -31,6 +31,7 @@ from lapwing.loopnest.binding.promotion import (
     ScalarType,
     scalar_type,
 )
+from lapwing.loopnest.binding.signs import sign_of
 from lapwing.loopnest.binding.values import Value, as_start, literal_of
 from lapwing.loopnest.liveness import liveness, temporaries
 from lapwing.loopnest.refusals import Refusals, Stopped
@@ -178,6 +179,7 @@ class _Lowering(ExpressionLowering):
                 local = self._new_local(name, lowered.code.dtype)
                 kind = self._kind(value, lowered) if name in self.of_known_kind else None
                 self.values[name] = replace(lowered, code=local)
+                self.signs[local] = sign_of(lowered.code, self.signs)
                 if kind is not None:
                     kind_local = self._new_local(_kind_name(name), "int64")
                     self.values[_kind_name(name)] = Value(kind_local, kind.types, kind.interval)
@@ -354,6 +356,7 @@ class _Lowering(ExpressionLowering):
         for way, arm in zip(known, arms, strict=True):
             code = self._convert(way.code, local.dtype, statement.line)
             arm.statements.append(t.TypedAssign(statement.line, statement.text, local, code))
+        self.signs[local] = min(sign_of(way.code, self.signs) for way in known)
         return replace(joined, code=local)
 
     def _jump(self, statement: ir.Break | ir.Continue, found: list[t.TypedStatement]) -> None:
