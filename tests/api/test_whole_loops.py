@@ -337,6 +337,118 @@ def test_copies_and_fills(watch: Watch) -> None:
     assert watch.wholes == 1
 
 
+@lw.nest
+def relaxed(u, f, tol, most):
+    """Compares whole arrays after every sweep."""
+    n, m = u.shape
+    for sweep in range(most):
+        old = u.copy()
+        for i in range(1, n - 1):
+            for j in range(1, m - 1):
+                u[i, j] = 0.25 * (old[i - 1, j] + old[i + 1, j] + old[i, j - 1] + old[i, j + 1] - f[i, j])
+        if np.max(np.abs(u - old)) < tol or u[1, :].min() > 0.9:
+            break
+    return sweep
+
+
+@lw.nest
+def swept(u, f, tol, most):
+    """The same with a function that has loops, a history, and rows of a length that changes."""
+    change, sweep = 2 * tol, 0
+    while change > tol and sweep < most:
+        last = np.copy(u)
+        for i in range(1, u.shape[0] - 1):
+            first = int(f[i, 0] * 3)
+            for j in range(max(first, 1), u.shape[1] - 1):
+                u[i, j] = 0.5 * (u[i, j - 1] + u[i - 1, j]) * f[i, j]
+        change = np.abs(last - u).max()
+        f[0, sweep] = change
+        sweep += 1
+    return sweep, change
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("nest", [relaxed, swept])
+def test_extrema_of_arrays(watch: Watch, nest: lw.Nest, dtype: type) -> None:
+    rng = np.random.default_rng(2)
+    u, f = (rng.random((9, 40)).astype(dtype) for _ in range(2))
+    with_nan = u.copy()
+    with_nan[3, 3] = np.nan
+    for values, tol in ((u, 0.02), (u, 0.0), (with_nan, 0.02)):
+        mine, right = ([values.copy(), f.copy()] for _ in range(2))
+        with np.errstate(all="ignore"):
+            expected = nest.python(*right, tol, 30)
+        assert repr(nest(*mine, tol, 30)) == repr(expected)
+        assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(mine, right, strict=True))
+    if nest is relaxed or dtype is np.float64:  # a Python float that becomes a float32 has two types
+        assert watch.wholes == 3
+
+
+def test_an_extremum_of_no_elements_is_an_error_of_numpy() -> None:
+    with pytest.raises(ValueError, match="zero-size array"):
+        relaxed(np.zeros((0, 4)), np.zeros((0, 4)), 0.1, 3)
+
+
+def logarithm_of_sum(x):
+    largest = -np.inf
+    for i in range(x.shape[0]):
+        if x[i] > largest:
+            largest = x[i]
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += np.exp(x[i] - largest)
+    return np.log(total) + largest
+
+
+@lw.nest
+def forward(start, transitions, seen, found, work):
+    """A function with loops of its own in each iteration of two loops."""
+    for t in range(1, seen.shape[0]):
+        for j in range(seen.shape[1]):
+            for i in range(seen.shape[1]):
+                work[i] = found[t - 1, i] + transitions[i, j]
+            found[t, j] = logarithm_of_sum(work) + seen[t, j]
+
+
+@lw.nest
+def columns(values, tops, diffusion, b, c, d):
+    """Columns of different heights, each solved for itself."""
+    for i in range(values.shape[0]):
+        top = tops[i]
+        if top > 0:
+            top -= 1
+            for k in range(top, values.shape[1]):
+                b[k] = diffusion[i, k]
+                d[k] = values[i, k]
+            c[top] = b[top]
+            for k in range(top + 1, values.shape[1]):
+                scale = 1.0 / (2.0 + b[k] - c[k - 1] * b[k])
+                c[k] = b[k] * scale
+                d[k] = (d[k] - d[k - 1] * b[k]) * scale
+            for k in range(values.shape[1] - 2, top - 1, -1):
+                d[k] = d[k] - c[k] * d[k + 1]
+                values[i, k] = d[k]
+
+
+def test_functions_with_loops_in_two_loops(watch: Watch) -> None:
+    rng = np.random.default_rng(3)
+    arguments = (rng.random(4), rng.random((4, 4)), rng.random((20, 4)), rng.random((20, 4)), np.zeros(4))
+    mine, right = ([a.copy() for a in arguments] for _ in range(2))
+    forward(*mine), forward.python(*right)
+    assert watch.wholes == 1
+    assert np.allclose(mine[3], right[3], rtol=1e-15, atol=0)  # sums of floats are rounded once
+
+
+def test_loops_whose_ends_change(watch: Watch) -> None:
+    rng = np.random.default_rng(4)
+    rows = (np.zeros(12) for _ in range(3))
+    arguments = (rng.random((30, 12)), rng.integers(0, 9, 30), rng.random((30, 12)), *rows)
+    mine, right = ([a.copy() for a in arguments] for _ in range(2))
+    columns(*mine), columns.python(*right)
+    assert watch.wholes == 1
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(mine, right, strict=True))
+
+
 @pytest.mark.parametrize("shape", [(12, 9), (3, 2), (1, 1), (2, 1)])
 def test_edges_of_matrices(watch: Watch, shape: tuple[int, int]) -> None:
     rng = np.random.default_rng(1)

@@ -161,6 +161,8 @@ def plan_program(
         if not isinstance(values, str):
             given = dict(zip(region.loops.parameters, values, strict=True))
             try:
+                if (as_arrays := region.with_arrays(tuple(values), {})) is not None:
+                    region, given = as_arrays
                 region = region.for_arguments(given)
                 plan = plan_region(region, given)
             except RefusedError as refused:

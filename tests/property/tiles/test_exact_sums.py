@@ -134,3 +134,43 @@ def test_nests_that_sum_in_every_iteration_take_buffers() -> None:
         arguments = arguments_of(name, (90, 90), "float64", "near", 0)
         forms = legal_forms(NESTS[name].bind(arguments), skewed_dependences(NESTS[name].dependences, None))
         assert any(form.transposed for form in forms) == takes, name
+
+
+@lw.nest
+def row_by_row(a, sums, row):
+    """Few terms in each of many sums."""
+    for t in range(a.shape[0]):
+        for i in range(a.shape[1]):
+            row[i] = a[t, i]
+        total = 0.0
+        for i in range(a.shape[1]):
+            total += row[i]
+        sums[t] = total
+
+
+TIES = (
+    [1.0, 2.0**-53], [1.0, 2.0**-53, 2.0**-106], [1.0, 2.0**-53, -(2.0**-106)], [1 + 2.0**-52, 2.0**-53], [1.0, -(2.0**-54)],
+    [1e308, 1e308, -1e308], [1e16, 1.0, -1e16], [5e-324, 5e-324, -1e-323], [2.0**-1022, -5e-324], [-0.0, -0.0], [0.1, -0.1],
+    [np.inf, 1.0], [np.inf, -np.inf], [np.nan, 1.0], [2.0**1023, 2.0**1023], [2.0**53, 1.0, 2.0**-30],
+    [3.0, 2.0**-52, -(2.0**-53)], [1.0, 2.0**-53, 2.0**-110], [1.0, -(2.0**-54), -(2.0**-111)],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("most", [3, 20, 64])
+def test_sums_of_few_terms(most: int) -> None:
+    random = np.random.default_rng(first_seed())
+    rows = [*map(list, TIES)]
+    for number in range(400):
+        terms = random.standard_normal(most) * 2.0 ** random.integers(-60, 60, most)
+        if number % 2:  # most of it is cancelled
+            half = terms[: most // 2]
+            terms = random.permutation([*half, *-half[:-1], 2.0**-53, 1.0])
+        rows.append(list(terms[:most]))
+    a = np.zeros((len(rows), most))
+    for values, terms in zip(a, rows, strict=True):
+        values[: len(terms)] = terms
+    sums = np.zeros(len(rows))
+    row_by_row(a, sums, np.zeros(most))
+    with np.errstate(all="ignore"):
+        for terms, found in zip(rows, sums, strict=True):
+            check_value(str(terms), found, exact_sum([0.0, *terms], np.float64))

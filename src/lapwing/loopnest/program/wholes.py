@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 
+import numpy as np
+
 from lapwing.errors import RefusedError
 from lapwing.loopnest.frontend.parser import parse
 from lapwing.loopnest.inlining.inliner import meaning
@@ -23,6 +25,7 @@ from lapwing.loopnest.program.variables.liveness import exposed_reads
 from lapwing.loopnest.program.variables.names import bound_names
 from lapwing.loopnest.program.whole_arrays.element_loops import with_element_loops
 from lapwing.loopnest.program.whole_arrays.exchanges import Exchanged, NotRewrittenError, with_orders
+from lapwing.loopnest.program.whole_arrays.extrema_loops import with_extrema_loops
 
 
 @dataclass(frozen=True)
@@ -71,8 +74,10 @@ def whole_of(
     those that they add terms to: of floats they are exact and rounded once behind each, as if it were called. are_tiled: whether
     any of them is, so that small ones alone are better off in the loop: those that compute for no longer than the budget."""
     taken = {*around.locals, *all_names(around.source.tree)}
+    its = partial(meaning, around.source.function)
+    extrema = with_extrema_loops(statement, taken, lambda name: name not in around.locals and its(name) is np)
     try:
-        elements = with_element_loops(statement, taken, partial(meaning, around.source.function), around.locals)
+        elements = with_element_loops(extrema.loop, taken, its, around.locals)
         exchanged = with_orders(elements.loop, taken)
     except NotRewrittenError:
         return None
@@ -99,13 +104,15 @@ def whole_of(
         return None
     if outlined.perhaps:
         return None
-    pairs = [pair for pair in elements.alike if not set(pair) & elements.copies.keys()]
-    if any(set(pair) & set(exchanged.names) for pair in elements.alike) or any(
+    alike = [*elements.alike, *((elements.of(u), elements.of(v)) for u, v in extrema.alike)]
+    pairs = [pair for pair in alike if not set(pair) & elements.copies.keys()]
+    if any(set(pair) & set(exchanged.names) for pair in alike) or any(
         set(exchanged.names) & {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
         for value in elements.copies.values()
     ):
         pairs += pairwise(exchanged.names)
-    sized = [*map(_are_alike, pairs), *map(_has_elements, sorted(elements.edges))]
+    edges = elements.edges | set(map(elements.of, extrema.edges))
+    sized = [*map(_are_alike, pairs), *map(_has_elements, sorted(edges))]
     if sized:
         test = ast.BoolOp(ast.And(), [test, *sized])
     copies = {memory[array]: value for array, value in elements.copies.items()}

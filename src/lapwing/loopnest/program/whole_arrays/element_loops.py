@@ -38,6 +38,10 @@ class ElementLoops:
     edges: set[str] = field(default_factory=set)
     stands_for: dict[int, ast.stmt] = field(default_factory=dict)
 
+    def of(self, array: str) -> str:
+        """The array that one is a copy of, or itself."""
+        return self.copied.get(array, array)
+
 
 def with_element_loops(
     loop: ast.For | ast.While, taken: set[str], meaning: Callable[[str], object], own: frozenset[str]
@@ -45,7 +49,7 @@ def with_element_loops(
     """meaning: of names that are not the function's own. Raises NotRewrittenError where an array is made in the loop in a way
     that nothing is made of."""
     found = ElementLoops(copy.deepcopy(loop))
-    writing = _Writing(found, _counts_of_axes(loop), taken, lambda name: name not in own and meaning(name) is np)
+    writing = _Writing(found, counts_of_axes(loop), taken, lambda name: name not in own and meaning(name) is np)
     body: list[ast.stmt] = []
     for original, statement in zip(loop.body, found.loop.body, strict=True):
         made = writing.block([statement])
@@ -58,19 +62,27 @@ def with_element_loops(
     return found
 
 
-def _counts_of_axes(loop: ast.AST) -> dict[str, int]:
+def counts_of_axes(loop: ast.AST) -> dict[str, int]:
     """Of arrays, how many indices their elements have, as far as they are seen; of what has more axes, a nest is refused."""
     counts: dict[str, int] = {}
     for node in ast.walk(loop):
         match node:
             case ast.Subscript(value=ast.Name(id=name)):
-                indices = _indices(node)
+                indices = indices_of(node)
                 if not any(isinstance(i, ast.Starred) or _is_ellipsis(i) for i in indices):
                     counts[name] = max(counts.get(name, 0), len(indices))
+    for node in ast.walk(loop):
+        match node:
+            case ast.Assign(
+                targets=[ast.Name(id=name)],
+                value=ast.Call(func=ast.Attribute(value=ast.Name(id=of), attr="copy"), args=[], keywords=[])
+                | ast.Call(func=ast.Attribute(attr="copy"), args=[ast.Name(id=of)], keywords=[]),
+            ) if of in counts:
+                counts.setdefault(name, counts[of])
     return counts
 
 
-def _indices(node: ast.Subscript) -> list[ast.expr]:
+def indices_of(node: ast.Subscript) -> list[ast.expr]:
     return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
 
 
@@ -125,7 +137,7 @@ class _Writing:
 
     def _slices(self, target: ast.Subscript) -> list[ast.expr] | None:
         """An index or a slice for every axis; None where the target is an element."""
-        indices = _indices(target)
+        indices = indices_of(target)
         assert isinstance(target.value, ast.Name)
         count = self.axes.get(target.value.id, 0)
         if len(indices) == 1 and _is_ellipsis(indices[0]):
@@ -150,7 +162,7 @@ class _Writing:
             case _:
                 source = None
         if source is not None:
-            if not _fit(slices, source, name == of):
+            if not fit(slices, source, name == of):
                 raise NotRewrittenError
             if name != of:
                 self.found.alike.append((name, of))
@@ -169,7 +181,7 @@ class _Writing:
 
     def _element(self, of: str, slices: Sequence[ast.expr]) -> Callable[[list[ast.expr]], ast.expr]:
         def element(indices: list[ast.expr]) -> ast.expr:
-            return _subscript(of, slices, indices, ast.Load())
+            return subscript(of, slices, indices, ast.Load())
 
         return element
 
@@ -184,7 +196,7 @@ class _Writing:
         over = [(axis, one) for axis, one in enumerate(slices) if isinstance(one, ast.Slice)]
         indices = [fresh_name(f"{name}_{axis}", self.taken) for axis, _ in over]
         read: list[ast.expr] = [ast.Name(index, ast.Load()) for index in indices]
-        inner: ast.stmt = ast.Assign([_subscript(name, slices, read, ast.Store())], value(read))
+        inner: ast.stmt = ast.Assign([subscript(name, slices, read, ast.Store())], value(read))
         for index, (axis, one) in reversed([*zip(indices, over, strict=True)]):
             shape = ast.Attribute(ast.Name(name, ast.Load()), "shape", ast.Load())
             size: ast.expr = ast.Subscript(shape, ast.Constant(axis), ast.Load())
@@ -196,7 +208,7 @@ class _Writing:
         return [placed(where, inner, with_end=True)]
 
 
-def _subscript(
+def subscript(
     name: str, slices: Sequence[ast.expr], indices: Sequence[ast.expr], context: ast.expr_context
 ) -> ast.Subscript:
     left = iter(indices)
@@ -227,7 +239,7 @@ def _is_known(index: ast.expr) -> bool:
     )
 
 
-def _fit(target: Sequence[ast.expr], source: Sequence[ast.expr], same: bool) -> bool:
+def fit(target: Sequence[ast.expr], source: Sequence[ast.expr], same: bool) -> bool:
     """Whether a slice takes another one's elements one by one, in any order. same: whether they are of one array: then they are
     the same elements, or none of them are."""
     if len(target) != len(source):
