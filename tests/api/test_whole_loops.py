@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from comparing import check_value, exact_sum
 
 import lapwing as lw
 from lapwing.api.nest import Nest
@@ -615,3 +616,44 @@ def test_loops_around_triangles_are_compiled_as_a_whole() -> None:
     rows_of_triangles.python(*expected)
     assert found[0].tobytes() == expected[0].tobytes()
     assert np.allclose(found[2], expected[2], rtol=1e-15)
+
+
+@lw.nest
+def row_by_row(a, sums, row):
+    """Few terms in each of many sums."""
+    for t in range(a.shape[0]):
+        for i in range(a.shape[1]):
+            row[i] = a[t, i]
+        total = 0.0
+        for i in range(a.shape[1]):
+            total += row[i]
+        sums[t] = total
+
+
+TIES = (
+    [1.0, 2.0**-53], [1.0, 2.0**-53, 2.0**-106], [1.0, 2.0**-53, -(2.0**-106)], [1 + 2.0**-52, 2.0**-53], [1.0, -(2.0**-54)],
+    [1e308, 1e308, -1e308], [1e16, 1.0, -1e16], [5e-324, 5e-324, -1e-323], [2.0**-1022, -5e-324], [-0.0, -0.0], [0.1, -0.1],
+    [np.inf, 1.0], [np.inf, -np.inf], [np.nan, 1.0], [2.0**1023, 2.0**1023], [2.0**53, 1.0, 2.0**-30],
+    [3.0, 2.0**-52, -(2.0**-53)], [1.0, 2.0**-53, 2.0**-110], [1.0, -(2.0**-54), -(2.0**-111)],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("most", [3, 20, 64])
+def test_sums_of_few_terms(watch: Watch, most: int) -> None:
+    random = np.random.default_rng(5)
+    rows = [*map(list, TIES)]
+    for number in range(400):
+        terms = random.standard_normal(most) * 2.0 ** random.integers(-60, 60, most)
+        if number % 2:  # most of it is cancelled
+            half = terms[: most // 2]
+            terms = random.permutation([*half, *-half[:-1], 2.0**-53, 1.0])
+        rows.append(list(terms[:most]))
+    a = np.zeros((len(rows), most))
+    for values, terms in zip(a, rows, strict=True):
+        values[: len(terms)] = terms
+    sums = np.zeros(len(rows))
+    row_by_row(a, sums, np.zeros(most))
+    assert watch.wholes == 1
+    with np.errstate(all="ignore"):
+        for terms, found in zip(rows, sums, strict=True):
+            check_value(str(terms), found, exact_sum([0.0, *terms], np.float64))
