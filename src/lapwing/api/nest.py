@@ -281,7 +281,7 @@ class Nest(PlannedNest):
         """A region that takes arrays for the lists among its arguments, and what to call it with; None where there is none."""
         if self.source.outlined is None or not any(type(v) in (list, tuple) for v in (*args, *kwargs.values())):
             return None
-        from lapwing.loopnest.binding.lists import listed
+        from lapwing.loopnest.program.lists import listed
 
         arguments = self.arguments(*args, **kwargs)
         if (found := listed(self.loops, arguments)) is None:

@@ -42,7 +42,7 @@ class FunctionSource:
     on one rank; ``generic``: whether its integers may be any then, but for those in ``kept``, rather than those of one call.
     ``most_loops``: how many loops
     may be cut into tiles, None for any number. ``lists``: the parameters that were lists of Python's numbers and are passed as
-    arrays, with what their elements are (``binding.lists``). ``dead``: arrays of which nobody reads elements after the loops.
+    arrays, with what their elements are (``program.lists``). ``dead``: arrays of which nobody reads elements after the loops.
     ``of_one_type``: whether loops in their own order are refused where a scalar may have several types. ``sums``: of loops of
     such, by line and column, the scalars that they add terms to, exactly where they are floats.
     ``independent``: those of which no dependence joins two iterations, which counts where they are innermost.
