@@ -181,7 +181,7 @@ def by_parity(u, starts, first):
 )
 def test_integers_that_do_not_change_between_calls_are_known(starts, first, kept) -> None:
     (region,) = (nest := lw.nest(by_parity.python)).program.nests
-    u = np.random.default_rng(0).random((7, 9))
+    u = np.random.default_rng(0).random((40, 40))
     v = u.copy()
     nest(u, starts, first)
     nest.python(v, starts, first)

@@ -556,18 +556,26 @@ LW_INLINE double lw_python_modulus_c128(double _Complex z, int64_t id, int64_t *
     return lw_checked_2(lw_modulus_c128(z), __real__ z, __imag__ z, id, trap);
 }
 
-/* A float as an integer, which must fit. The upper limit is exclusive. */
+/* A float as an integer. With -fno-trapping-math gcc takes what becomes a float again for truncated alone, which keeps
+ * the sign of a zero: where integers become floats, that sign is taken off before. */
+#ifdef LW_FLOATS_OF_INTEGERS
+#define LW_WITHOUT_FRACTION(x) (trunc(x) + 0.0)
+#else
+#define LW_WITHOUT_FRACTION(x) (x)
+#endif
+
+/* The same of one that must fit. The upper limit is exclusive. */
 LW_INLINE int64_t lw_to_integer(double x, double low, double high, int64_t id, int64_t *trap) {
 #ifdef LW_ONE_TRAP
     const bool fits = ((x > low - 1) & (x < high)) | (x == low);
     lw_note(!fits, id, trap);
-    return (int64_t)(fits ? x : 0);
+    return (int64_t)LW_WITHOUT_FRACTION(fits ? x : 0);
 #else
     if (__builtin_expect(!((x > low - 1) & (x < high)), 0)) { /* low - 1 may be rounded to low */
         lw_note(x != low, id, trap);
         return x == low ? (int64_t)low : 0;
     }
-    return (int64_t)x;
+    return (int64_t)LW_WITHOUT_FRACTION(x);
 #endif
 }
 

@@ -127,6 +127,8 @@ class Printer:
         if node.trap is None:
             if node.dtype.startswith("float") and not node.operand.dtype.startswith("float"):
                 return f"lw_{c_type}_{SUFFIXES[node.operand.dtype]}({stripped(operand)})"
+            if node.operand.dtype.startswith("float") and "int" in node.dtype:
+                return f"({c_type})LW_WITHOUT_FRACTION({stripped(operand)})"
             return (
                 f"({c_type}){operand}"
                 if operand.startswith("(") or operand.isidentifier()

@@ -75,6 +75,16 @@ class ModuleWriter(StatementWriter):
             for value in t.own_values(statement):
                 yield from walk(value)
 
+    def _has_floats_of_integers(self) -> bool:
+        """Whether floats become integers, and integers that may be such ones become floats."""
+
+        def is_integer(node: t.Typed) -> bool:
+            return "int" in node.dtype and not isinstance(node, t.Index | t.AffineValue | t.Literal)
+
+        into = [n for n in self._nodes() if isinstance(n, t.Convert) and is_integer(n) and "float" in n.operand.dtype]
+        computed = (n for n in self._nodes() if isinstance(n, t.Convert | t.Operation) and "float" in n.dtype)
+        return bool(into) and any(is_integer(operand) for node in computed for operand in children(node))
+
     def accumulator_offsets(self) -> dict[str, int]:
         return accumulator_offsets(self.bound.body.accumulators)
 
@@ -109,6 +119,8 @@ class ModuleWriter(StatementWriter):
         yield '#include "lapwing.h"'
         if len(self.bound.body.traps) == 1:
             yield "#define LW_ONE_TRAP"
+        if self._has_floats_of_integers():
+            yield "#define LW_FLOATS_OF_INTEGERS"
         yield '#include "support.h"'
         for name, dtype in numpy_loops(self.bound.body):
             yield f"lw_numpy_loop {loop_variable(name, dtype)};"

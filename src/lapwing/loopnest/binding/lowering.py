@@ -717,6 +717,8 @@ class _Lowering(ExpressionLowering):
         if operator == "+":
             dtype, weak = self._sum_type(start, term, line)
         else:
+            if not self._is_alike_in_all_types(term):
+                self._mixed(term, line)  # NumPy compares and computes otherwise with each of them
             joined = self._join([start, term], line)
             dtype, weak = joined.code.dtype, all(k.weak for k in joined.types)
             is_weak = start_type == ScalarType("float64", weak=True)
@@ -728,6 +730,12 @@ class _Lowering(ExpressionLowering):
         kind = None if operator == "+" or (before is not None and before.term != term.only) else term.only
         accumulator = t.Accumulator(name, operator, dtype, weak, as_start(initial, dtype), kind, leader)
         return self._in_parts(accumulator, self._convert(term.code, dtype, line), line, text)
+
+    @staticmethod
+    def _is_alike_in_all_types(value: Value) -> bool:
+        """Whether a number of either of its types is compared and computed with alike: a Python int is as a double, too."""
+        dtypes = {kind.dtype for kind in value.types}
+        return len(dtypes) == 1 or (dtypes == {"int64", "float64"} and PY_INT in value.types)
 
     def _in_parts(
         self, accumulator: t.Accumulator, value: t.Typed, line: int, text: str
