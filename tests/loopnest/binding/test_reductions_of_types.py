@@ -1,5 +1,4 @@
-"""Reductions of what has one of several types: NumPy compares a float32 in single precision, and two Python floats are compared in
-double."""
+"""Reductions of what has one of several types: NumPy compares a float32 in single precision, Python two floats in double."""
 
 from __future__ import annotations
 
