@@ -20,6 +20,9 @@ from searching import search
 
 import lapwing as lw
 from lapwing.api.calls.run import run
+from lapwing.codegen.tile import forms_of
+from lapwing.planner.choose import Wishes, make_plan
+from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 
 SPECIAL = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 5e-324, 1e-310, 1e300])
 # Of what every iteration finds, and of what only some do.
@@ -133,3 +136,33 @@ def test_bits_of_the_plain_loop() -> None:
 @pytest.mark.timeout(14400)
 def test_bits_of_the_plain_loop_at_length() -> None:
     search(check, wanted(1000), first_seed())
+
+
+@lw.nest
+def with_a_power_at_a_wall(u, c, sweeps):
+    """Conditions of statements and of values with powers, which become values one after the other."""
+    n, m = u.shape
+    for t in range(sweeps):
+        for i in range(n):
+            for j in range(m):
+                new = u[i, j]
+                if i < n - 1:
+                    new += u[i + 1, j]
+                else:
+                    new -= 1
+                new += u[i, j + 1] ** 3 if j + 1 < m else c
+                u[i, j] = 0.125 * new
+
+
+def test_conditions_around_powers_in_every_form() -> None:
+    u = np.random.default_rng(1).random((9, 90))
+    given = {"u": u, "c": np.float64(2), "sweeps": 16}
+    bound = with_a_power_at_a_wall.bind(given)
+    plan = make_plan(bound, with_a_power_at_a_wall.dependences, 1, Wishes(engine="blocking"))
+    dependences = skewed_dependences(with_a_power_at_a_wall.dependences, plan.skew)
+    expected = u.copy()
+    with_a_power_at_a_wall.python(expected, np.float64(2), 16)
+    for form in forms_of(skewed_nest(bound, plan.skew), dependences):
+        found = {**given, "u": u.copy()}
+        run(with_a_power_at_a_wall, found, plan=in_form(plan, bound, form))
+        assert found["u"].tobytes() == expected.tobytes(), form

@@ -119,7 +119,7 @@ def _converted_all(
     body: t.TypedBody, known: _Known, in_strips: bool = False
 ) -> tuple[list[t.TypedStatement], str | None]:
     """The statements without the conditions that can be values, and why the first other one cannot."""
-    return _converted(body.statements, known, _Tests(), {a.name: a for a in body.accumulators}, in_strips)
+    return _converted(body.statements, known, _Tests.after(body), {a.name: a for a in body.accumulators}, in_strips)
 
 
 def _converted(
@@ -162,6 +162,9 @@ def _converted(
     return [s for s in found if not (isinstance(s, t.TypedVariable) and s.local in joined)], reason
 
 
+_TEST, _CHOSEN = " test", " chosen"  # not names that Python allows
+
+
 class _Unfit(Exception):
     """Some statement has to stay under its condition; the text says why."""
 
@@ -173,13 +176,22 @@ class _Tests:
     count: int = 0
     values: int = 0
 
+    @classmethod
+    def after(cls, body: t.TypedBody) -> _Tests:
+        """Others than those that a body has from an earlier conversion."""
+        simple = (s for s in t.all_statements(body.statements) if isinstance(s, t.TypedLocal))
+        given = [s.local for s in simple]
+        return cls(
+            *(max((local.version for local in given if local.name == name), default=0) for name in (_TEST, _CHOSEN))
+        )
+
     def new(self) -> t.Local:
         self.count += 1
-        return t.Local("bool", " test", self.count)
+        return t.Local("bool", _TEST, self.count)
 
     def value(self, dtype: str) -> t.Local:
         self.values += 1
-        return t.Local(dtype, " chosen", self.values)
+        return t.Local(dtype, _CHOSEN, self.values)
 
 
 _Changed = dict[t.Local | t.Load, t.Typed]
