@@ -82,7 +82,7 @@ def _one_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def little_optimised(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Generated code that runs for a moment is compiled in a third of the time. Random expressions, golden files and the long
+    """Generated code that runs for a moment is compiled in a quarter of the time. Random expressions, golden files and the long
     tests have it compiled as for users."""
     if request.node.get_closest_marker("long") is not None:
         return

@@ -1,4 +1,7 @@
-"""How much tests have generated code optimised, which mostly runs for a moment: in a third of the time it is compiled, too."""
+"""How much tests have generated code optimised, which mostly runs for a moment: in a quarter of the time it is compiled, too.
+
+With -O1 it would be half; with -O0 a fifth less than with -Og, and far from the code that users run.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from lapwing.runtime.binding import native
 
 
 def little_optimised() -> tuple[str, ...]:
-    return tuple("-O1" if flag == "-O3" else flag for flag in native.TILE_FLAGS)
+    return tuple("-Og" if flag == "-O3" else flag for flag in native.TILE_FLAGS)
 
 
 def optimise_little() -> None:
