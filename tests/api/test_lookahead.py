@@ -491,7 +491,7 @@ def check(data: st.DataObject) -> None:
 
 @pytest.mark.usefixtures("little_optimised")
 def test_bits_of_the_plain_loop(ahead: list[int]) -> None:
-    search(check, wanted(12), first_seed())
+    search(check, wanted(6), first_seed())
     assert ahead
 
 

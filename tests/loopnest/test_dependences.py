@@ -190,7 +190,7 @@ def test_guards_that_are_not_known_count_as_done() -> None:
 
 
 def test_dependences_are_those_that_occur() -> None:
-    search(check, wanted(30), first_seed())
+    search(check, wanted(15), first_seed())
 
 
 @pytest.mark.long

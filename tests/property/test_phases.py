@@ -68,7 +68,7 @@ def check_run(
 
 
 def test_messages_between_phases_are_enough_and_in_time() -> None:
-    search(check, wanted(12), first_seed())
+    search(check, wanted(8), first_seed())
 
 
 @pytest.mark.long

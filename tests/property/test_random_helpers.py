@@ -15,7 +15,7 @@ from everyday import one_of
 import lapwing as lw
 from lapwing.loopnest.source import FunctionSource
 
-PER_TEST = 4  # functions in a file
+PER_TEST = 2  # functions in a file
 
 
 class Writer:
@@ -170,7 +170,7 @@ class Writer:
         return lines
 
 
-@pytest.mark.parametrize("seed", one_of(12, range(12)))
+@pytest.mark.parametrize("seed", one_of(24, range(24)))
 def test_random_helpers(seed: int, tmp_path: Path) -> None:
     ran = 0
     for number in range(PER_TEST):

@@ -91,7 +91,7 @@ def check(data: st.DataObject) -> None:
 
 def test_rings_are_told_enough_and_in_time() -> None:
     done.update(runs=0, refused=0)
-    search(check, wanted(20), first_seed())
+    search(check, wanted(10), first_seed())
     assert done["runs"] > done["refused"] / 4
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import HealthCheck, assume, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 from hypothesis.internal.conjecture import engine
@@ -18,9 +18,11 @@ class TimeIsUp(KeyboardInterrupt):
     """Ends a search that has found nothing, as Ctrl-C would; anything else hypothesis takes for the outcome of one example."""
 
 
-def search(check: Callable[[st.DataObject], None], examples: int, start: int) -> bool:
+def search(check: Callable[[st.DataObject], None], examples: int, start: int, simplest: bool = True) -> bool:
     """Call ``check`` with random data; raise its error for the simplest data found that makes it fail.
 
+    simplest: whether the first example is the simplest one, as hypothesis has it, rather than a random one: of one or two it
+    would be half.
     Returns whether there was time for all examples.
     """
     goes_on = time_is_left()
@@ -36,6 +38,7 @@ def search(check: Callable[[st.DataObject], None], examples: int, start: int) ->
         nonlocal failed
         if not failed and not goes_on():
             raise TimeIsUp
+        assume(simplest or data.draw(st.integers(0, 2**32), label="not the simplest") > 0)
         try:
             check(data)
         except Exception as error:

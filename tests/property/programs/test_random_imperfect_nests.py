@@ -27,7 +27,7 @@ def check_nest(data: st.DataObject) -> None:
 
 
 def test_imperfect_nests_are_the_plain_loop() -> None:
-    search(check_nest, wanted(30), first_seed())
+    search(check_nest, wanted(15), first_seed())
 
 
 @pytest.mark.long

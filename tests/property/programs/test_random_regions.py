@@ -165,7 +165,7 @@ def test_what_earlier_rows_stored_stays_where_a_later_one_raises() -> None:
 
 
 def test_regions_are_the_plain_loop() -> None:
-    search(check_region, wanted(12), first_seed())
+    search(check_region, wanted(8), first_seed())
 
 
 @pytest.mark.long

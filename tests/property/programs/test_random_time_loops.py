@@ -116,11 +116,11 @@ def check_case(case: TimeLoopCase) -> None:
 
 
 def test_time_loops_are_the_plain_ones() -> None:
-    search(check_loop, wanted(10), first_seed())
+    search(check_loop, wanted(6), first_seed())
 
 
 def test_fused_time_loops_are_the_plain_ones(fused: list[int]) -> None:
-    search(check_plain_loop, wanted(10), first_seed() + 2)
+    search(check_plain_loop, wanted(6), first_seed() + 2)
     assert fused, "no loop was fused"
 
 

@@ -127,11 +127,11 @@ def check_region(data: st.DataObject) -> None:
 
 
 def test_nests_with_tables_are_the_plain_loop() -> None:
-    search(check_nest, wanted(40), first_seed())
+    search(check_nest, wanted(15), first_seed())
 
 
 def test_regions_with_tables_are_the_plain_loop() -> None:
-    search(check_region, wanted(20), first_seed())
+    search(check_region, wanted(8), first_seed())
 
 
 @pytest.mark.long

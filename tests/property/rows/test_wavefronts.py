@@ -11,12 +11,14 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from comparing import check_arrays
+from everyday import everyday, everyday_together
 from hypothesis import strategies as st
 from inner_forms import in_form
 from loading import nest_of
@@ -174,7 +176,7 @@ def check(data: st.DataObject) -> None:
 
 @pytest.mark.usefixtures("little_optimised")
 def test_bits_of_the_plain_loop() -> None:
-    search(check, wanted(12), first_seed())
+    search(check, wanted(6), first_seed())
 
 
 @pytest.mark.long
@@ -266,6 +268,7 @@ def of(nest: lw.Nest, n: int, m: int) -> dict[str, Any]:
 LOOPS = [pytest.param(nest, id=nest.name) for nest in (swept, relaxed, warped, widened, looked_at_again, smoothed)]
 
 
+@pytest.mark.usefixtures("little_optimised")
 @pytest.mark.parametrize("nest", LOOPS)
 @pytest.mark.parametrize(("n", "m"), [(3, 50), (4, 50), (17, 31), (40, 80), (41, 33)])
 def test_loops_that_hand_on_elements(nest: lw.Nest, n: int, m: int) -> None:
@@ -316,6 +319,7 @@ def spiralled(u, v):
         v[j] = left
 
 
+@pytest.mark.usefixtures("little_optimised")
 @pytest.mark.parametrize("nest", [shared, scattered, spiralled], ids=["shared", "scattered", "spiralled"])
 def test_others_are_done_one_by_one(nest: lw.Nest) -> None:
     random = np.random.default_rng(1)
@@ -354,9 +358,17 @@ def two_arrays(u, v):
             u[i, j] = u[i, j] * 0.5 + v[i - 1, j - 3] + v[i, j] + u[i - 2, j]
 
 
-@pytest.mark.parametrize("nest", [gauss_seidel, aligned, two_arrays], ids=["gauss_seidel", "aligned", "two_arrays"])
+IN_ROWS = (gauss_seidel, aligned, two_arrays)
+WIDTHS = (16, 32, 64)
+
+
+@pytest.mark.usefixtures("little_optimised")
+@pytest.mark.parametrize(
+    ("nest", "width"),
+    everyday_together(product(IN_ROWS, WIDTHS), list(zip(IN_ROWS, WIDTHS, strict=True))),
+    ids=lambda value: getattr(value, "name", value),
+)
 @pytest.mark.parametrize(("n", "m"), [(3, 50), (6, 40), (13, 23), (41, 70)])
-@pytest.mark.parametrize("width", [16, 32, 64])
 def test_tiles_with_rows_in_vectors(nest: lw.Nest, n: int, m: int, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outer_loops, "vector_bytes", lambda: width)
     tile_library.cache_clear()
@@ -383,10 +395,11 @@ for nest in (here.aligned, here.two_arrays):
 """
 
 
-def test_every_process_writes_the_same_text() -> None:
+@pytest.mark.parametrize("seeds", everyday([("1", "2"), ("3", "4", "5")], [("1", "2")]))
+def test_every_process_writes_the_same_text(seeds: tuple[str, ...]) -> None:
     """What one has compiled another one finds."""
     found = set()
-    for seed in ("1", "2", "3"):
+    for seed in seeds:
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
         command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n{TEXT}"]
         found.add(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
@@ -406,6 +419,7 @@ def stored_again(h, d, letters, w):
             d[i, j] = d[i, j] + h[i, j]
 
 
+@pytest.mark.usefixtures("little_optimised")
 def test_elements_that_a_condition_stores_to_again() -> None:
     random = np.random.default_rng(3)
     expected = {

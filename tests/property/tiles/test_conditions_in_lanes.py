@@ -129,7 +129,7 @@ def check(data: st.DataObject) -> None:
 @pytest.mark.usefixtures("little_optimised")
 @pytest.mark.timeout(900)
 def test_bits_of_the_plain_loop() -> None:
-    search(check, wanted(4), first_seed())
+    search(check, wanted(3), first_seed(), simplest=False)
 
 
 @pytest.mark.long

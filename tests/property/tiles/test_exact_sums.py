@@ -119,7 +119,7 @@ def check(data: st.DataObject, name: str) -> None:
 @pytest.mark.usefixtures("little_optimised")
 @pytest.mark.parametrize("name", NESTS)
 def test_sums_are_exact(name: str) -> None:
-    search(lambda data: check(data, name), wanted(3), first_seed())
+    search(lambda data: check(data, name), wanted(1), first_seed(), simplest=False)
 
 
 @pytest.mark.long

@@ -112,7 +112,7 @@ def check(data: st.DataObject) -> None:
 @pytest.mark.usefixtures("little_optimised")
 @pytest.mark.timeout(900)
 def test_bits_of_the_plain_loop() -> None:
-    search(check, wanted(8), first_seed())
+    search(check, wanted(5), first_seed())
 
 
 @pytest.mark.long
@@ -147,6 +147,7 @@ def fast_sweep(u, slowness):
             u[i, j] = min(u[i, j], new)
 
 
+@pytest.mark.usefixtures("little_optimised")
 @pytest.mark.parametrize("shape", everyday([(70, 90), (31, 200), (5, 40), (129, 33)], [(70, 90)]))
 def test_a_fast_sweep_is_computed_in_parts(shape: tuple[int, int]) -> None:
     slowness = 1.0 + np.random.default_rng(1).random(shape)
@@ -186,6 +187,7 @@ def swept(u, s):
                     u[i, j, k] = 0.1 * (above + u[i + 1, j, k]) + s[t, j, k] * (u[i, j, k + 1] - u[i, j + 1, k]) ** 2
 
 
+@pytest.mark.usefixtures("little_optimised")
 @pytest.mark.parametrize("nest", [in_planes, swept], ids=["in_planes", "swept"])
 @pytest.mark.parametrize("width", everyday([16, 32, 64], [32]))
 def test_planes_that_follow_one_another(nest: lw.Nest, width: int) -> None:

@@ -198,7 +198,7 @@ def arguments(
 
 @pytest.mark.usefixtures("little_optimised")
 def test_bits_of_the_plain_loop() -> None:
-    search(check, wanted(6), first_seed())
+    search(check, wanted(4), first_seed())
 
 
 @pytest.mark.long

@@ -110,7 +110,7 @@ def check(data: st.DataObject) -> None:
 
 @pytest.mark.usefixtures("little_optimised")
 def test_bits_of_the_plain_loop() -> None:
-    search(check, wanted(15), first_seed())
+    search(check, wanted(8), first_seed())
 
 
 @pytest.mark.long
