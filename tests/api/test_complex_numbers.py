@@ -11,6 +11,8 @@ import pytest
 import lapwing as lw
 from lapwing.api.check import array_difference, same_number
 
+pytestmark = pytest.mark.usefixtures("little_optimised")
+
 
 @lw.nest
 def summed(u, c):

@@ -29,6 +29,8 @@ from lapwing.loopnest.program import program as program_module
 from lapwing.machine.machine import Quantity
 from lapwing.runtime.mpi import communicator
 
+pytestmark = pytest.mark.usefixtures("little_optimised")
+
 FACTOR = 0.25
 SHIFTS = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
 

@@ -35,6 +35,8 @@ from lapwing.runtime.streaming import brought_boxes
 from lapwing.store.manifest import Claim, reached, read_manifest
 from lapwing.tiling.faces import Faces
 
+pytestmark = pytest.mark.usefixtures("little_optimised")
+
 SHAPE, CHUNKS = (60, 50), (16, 17)
 
 

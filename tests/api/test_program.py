@@ -14,6 +14,8 @@ from refusal_cases import HEADING, load
 
 import lapwing as lw
 
+pytestmark = pytest.mark.usefixtures("little_optimised")
+
 
 def numbers(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).uniform(0.5, 1.5, shape)

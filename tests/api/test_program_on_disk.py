@@ -18,6 +18,8 @@ from processes import WITH_HELPERS
 
 import lapwing as lw
 
+pytestmark = pytest.mark.usefixtures("little_optimised")
+
 SHAPE = (40, 30)
 
 

@@ -11,6 +11,8 @@ from everyday import one_of
 from refusal_cases import Refusal, load
 from refused import ACCEPTED, FAILING
 
+pytestmark = pytest.mark.usefixtures("little_optimised")
+
 
 def copied(arguments: tuple[Any, ...]) -> list[Any]:
     return [value.copy() if isinstance(value, np.ndarray) else value for value in arguments]

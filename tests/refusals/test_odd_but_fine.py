@@ -11,6 +11,8 @@ import pytest
 from everyday import one_of
 from refusal_cases import compare_with_plain_loop, grid_of, load, two_loops
 
+pytestmark = pytest.mark.usefixtures("little_optimised")
+
 C_WORDS = [
     "int", "double", "register", "tile", "box", "INFINITY", "lw_tile", "trap", "NULL", "main", "INT64_MAX",
     "INT64_C", "int64_t", "signbit", "LW_INLINE", "array", "dense", "full", "x0", "elements", "block",

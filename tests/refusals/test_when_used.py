@@ -13,6 +13,8 @@ from refusal_cases import HEADING, grid_of, load, two_loops
 import lapwing as lw
 from lapwing.cli.main import main
 
+pytestmark = pytest.mark.usefixtures("little_optimised")
+
 REFUSED = two_loops("import cmath\nu[i, j] = min(u[i, j], 1.0)")
 FINE = two_loops("u[i, j] = 0.5 * u[i - 1, j]")
 

@@ -35,6 +35,8 @@ from lapwing.schedule.pipeline import Engine
 from lapwing.trace.perfetto import perfetto_json
 from lapwing.trace.timeline import timeline_page
 
+pytestmark = pytest.mark.usefixtures("little_optimised")
+
 SECONDS = scaled(240)
 SWEEPS = 4
 SCENARIOS: dict[str, Callable[[], None]] = {}

@@ -14,6 +14,8 @@ from loading import load
 
 import lapwing as lw
 
+pytestmark = pytest.mark.usefixtures("little_optimised")
+
 STARTS = ("0", "0.0", "np.float32(0.5)", "np.int64(1)", "1", "np.float64(0.0)")
 EVERYDAY = STARTS[:3]
 UPDATES = {

@@ -25,6 +25,8 @@ from lapwing.loopnest.dependences import inside_sweep
 from lapwing.planner.plan import ENGINES
 from lapwing.runtime.mpi import communicator
 
+pytestmark = pytest.mark.usefixtures("little_optimised")
+
 SECONDS = scaled(240)
 
 

@@ -13,6 +13,8 @@ import lapwing as lw
 from lapwing.codegen.tile import tile_source
 from lapwing.tiling.inner import legal_forms
 
+pytestmark = pytest.mark.usefixtures("little_optimised")
+
 
 @lw.nest
 def steepest(dem, near, dist, direction):

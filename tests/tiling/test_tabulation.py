@@ -13,6 +13,8 @@ from lapwing.errors import RunError
 from lapwing.loopnest.binding.bound_nest import global_values
 from lapwing.tiling.tabulation import tabulation
 
+pytestmark = pytest.mark.usefixtures("little_optimised")
+
 N = 70
 
 

@@ -17,6 +17,8 @@ import lapwing as lw
 from lapwing.codegen.compilation.toolchain import find_c_compiler, find_cxx_compiler, find_mpi
 from lapwing.errors import BuildError
 
+pytestmark = pytest.mark.usefixtures("little_optimised")
+
 
 @pytest.fixture(autouse=True)
 def _compilers() -> None:

@@ -16,6 +16,8 @@ from lapwing.loopnest.program.sweeps import Sweeps
 from lapwing.runtime.phased_alone import PreparedPhases
 from lapwing.tiling.phased import fusion
 
+pytestmark = pytest.mark.usefixtures("little_optimised")
+
 RELAX = """
 for i in range(1, u.shape[0] - 1):
     for j in range(1, u.shape[1] - 1):

@@ -12,6 +12,8 @@ from test_random_regions import check_case
 from lapwing.codegen.compilation.toolchain import find_c_compiler, find_cxx_compiler
 from lapwing.errors import BuildError
 
+pytestmark = pytest.mark.usefixtures("little_optimised")
+
 
 @pytest.fixture(autouse=True)
 def _needs_compilers() -> None:
@@ -30,7 +32,7 @@ def check_window(data: st.DataObject) -> None:
 
 
 def test_inner_loops_are_the_plain_loop() -> None:
-    search(check_loop, wanted(15), first_seed())
+    search(check_loop, wanted(8), first_seed())
 
 
 @pytest.mark.long
@@ -40,7 +42,7 @@ def test_inner_loops_are_the_plain_loop_at_length() -> None:
 
 
 def test_windows_are_the_plain_loop() -> None:
-    search(check_window, wanted(12), first_seed())
+    search(check_window, wanted(6), first_seed())
 
 
 @pytest.mark.long

@@ -15,6 +15,8 @@ from searching import search
 
 import lapwing as lw
 
+pytestmark = pytest.mark.usefixtures("little_optimised")
+
 CASES = {
     "kept where the loop sets nothing": """
         k = 7
