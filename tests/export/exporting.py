@@ -23,10 +23,10 @@ def run_here(command: list[str], folder: Path, **environment: str) -> subprocess
 
 
 def little_optimised(folder: Path) -> str:
-    """For ``make``: generated code that runs for a moment is compiled in a third of the time."""
+    """For ``make``: generated code that runs for a moment is compiled in a quarter of the time."""
     flags = re.search(r"^TILE_FLAGS := (.*)$", (folder / "Makefile").read_text(), re.MULTILINE)
     assert flags is not None
-    return f"TILE_FLAGS={flags[1].replace('-O3', '-O1')}"
+    return f"TILE_FLAGS={flags[1].replace('-O3', '-Og')}"
 
 
 def make(folder: Path, *words: str) -> None:

@@ -294,6 +294,7 @@ EVERYDAY = (
 
 
 @pytest.mark.mpi
+@pytest.mark.usefixtures("little_optimised")
 @pytest.mark.parametrize("name", everyday(CASES, EVERYDAY))
 def test_all_engines_have_the_bits_of_the_plain_loop(
     name: str, tmp_path: Path, objects: Path, request: pytest.FixtureRequest

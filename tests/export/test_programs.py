@@ -244,6 +244,7 @@ def check_returned(folder: Path, printed: dict[str, str], name: str, file: str, 
 
 
 @pytest.mark.mpi
+@pytest.mark.usefixtures("little_optimised")
 @pytest.mark.parametrize("ranks", everyday((1, 2, 3, 4), (3,)))
 @pytest.mark.parametrize("name", everyday(CASES, EVERYDAY))
 def test_programs_have_the_bits_of_plain_python(
