@@ -8,6 +8,8 @@ import pytest
 import lapwing as lw
 from lapwing.api.calls.called_integers import MOST_BINDINGS
 
+pytestmark = pytest.mark.usefixtures("little_optimised")
+
 
 def _partly_generic(region):
     """The only one, of calls in this process."""

@@ -12,6 +12,8 @@ import lapwing as lw
 from lapwing.api.nest import Nest
 from lapwing.errors import RefusedError, RunError
 
+pytestmark = pytest.mark.usefixtures("little_optimised")
+
 
 @lw.nest
 def forward(a, b):

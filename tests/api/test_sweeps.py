@@ -15,6 +15,8 @@ from lapwing.errors import RefusedError, RunError
 from lapwing.loopnest.program import short_loops
 from lapwing.tiling.phased import fusion
 
+pytestmark = pytest.mark.usefixtures("little_optimised")
+
 Array = npt.NDArray[Any]
 
 

@@ -14,6 +14,8 @@ from equal import equal
 
 import lapwing as lw
 
+pytestmark = pytest.mark.usefixtures("little_optimised")
+
 
 def load(text: str, path: Path) -> Any:
     path.write_text("import numpy as np\n" + text)

@@ -13,6 +13,8 @@ import lapwing as lw
 from lapwing.codegen.compilation.toolchain import find_c_compiler, find_cxx_compiler
 from lapwing.errors import BuildError
 
+pytestmark = pytest.mark.usefixtures("little_optimised")
+
 SIZES = ((9, 12, 3, 1), (12, 9, 0, 0), (7, 7, -2, 5), (1, 3, 1, 2))  # rows, columns, k, c
 
 RANGES = {

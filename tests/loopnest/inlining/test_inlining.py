@@ -13,6 +13,8 @@ import pytest
 import lapwing as lw
 from lapwing.loopnest.source import FunctionSource
 
+pytestmark = pytest.mark.usefixtures("little_optimised")
+
 SCALE = 0.5
 FAR = math.inf
 

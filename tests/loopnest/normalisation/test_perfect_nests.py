@@ -12,6 +12,8 @@ from trees import numpy_meaning, tree
 import lapwing as lw
 from lapwing.loopnest.normalisation.nests.perfect_nests import perfect_nest
 
+pytestmark = pytest.mark.usefixtures("little_optimised")
+
 INNER = "\n    for j in range(1, n):\n        u[i, j] = u[i, j - 1] + {}"
 PERFECT = {
     "a value": (
