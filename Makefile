@@ -45,7 +45,7 @@ demo: setup ## align two genomes on 2 ranks with all engines, check the result, 
 setup-tests: # a target of its own: make expands all lines of a recipe, and $(realpath .venv) in them, before it runs one
 	@scripts/setup.sh --tests
 
-test: setup-tests ## the tests, seven to eight minutes on two cores; as root on Debian it first installs what they need
+test: setup-tests ## the tests, ten minutes on two cores; as root on Debian it first installs what they need
 	@$(PYTEST) -m "not long" $(BY_FILE) -o faulthandler_timeout="$$(.venv/bin/python tests/limits.py 900)"
 
 test-long: setup-tests ## thousands of random cases, for hours: MINUTES=40 begins none later, SEED=20261122 repeats a day's
