@@ -659,3 +659,25 @@ def test_sums_of_few_terms(watch: Watch, most: int) -> None:
     with np.errstate(all="ignore"):
         for terms, found in zip(rows, sums, strict=True):
             check_value(str(terms), found, exact_sum([0.0, *terms], np.float64))
+
+
+def own_magnitude(x):
+    return x if np.ndim(x) else -x
+
+
+@lw.nest
+def with_its_own_abs(u, tol, most):
+    """What is called abs here is no absolute value of an element."""
+    abs = own_magnitude
+    for sweep in range(most):
+        for i in range(1, u.shape[0] - 1):
+            u[i] = 0.5 * (u[i - 1] + u[i + 1])
+        if np.max(abs(u)) < tol:
+            break
+    return sweep
+
+
+def test_a_function_of_the_same_name() -> None:
+    u, v = vectors(20)[0], vectors(20)[0]
+    assert with_its_own_abs(u, 0.9, 9) == with_its_own_abs.python(v, 0.9, 9)
+    assert u.tobytes() == v.tobytes()

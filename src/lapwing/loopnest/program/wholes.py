@@ -12,8 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 
-import numpy as np
-
 from lapwing.errors import RefusedError
 from lapwing.loopnest.frontend.parser import parse
 from lapwing.loopnest.inlining.inliner import meaning
@@ -75,7 +73,7 @@ def whole_of(
     any of them is, so that small ones alone are better off in the loop: those that compute for no longer than the budget."""
     taken = {*around.locals, *all_names(around.source.tree)}
     its = partial(meaning, around.source.function)
-    extrema = with_extrema_loops(statement, taken, lambda name: name not in around.locals and its(name) is np)
+    extrema = with_extrema_loops(statement, taken, lambda name, value: name not in around.locals and its(name) is value)
     try:
         elements = with_element_loops(extrema.loop, taken, its, around.locals)
         exchanged = with_orders(elements.loop, taken)

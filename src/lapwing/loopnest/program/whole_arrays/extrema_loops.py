@@ -16,6 +16,8 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from lapwing.loopnest.normalisation.names import fresh_name
 from lapwing.loopnest.program.whole_arrays.element_loops import counts_of_axes, fit, indices_of, subscript
 from lapwing.syntax_places import placed
@@ -23,6 +25,7 @@ from lapwing.syntax_places import placed
 _EXTREMA = {"max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum"}
 _ABSOLUTES = ("abs", "absolute")
 _Element = Callable[[Sequence[ast.expr]], ast.expr]
+_Means = Callable[[str, object], bool]
 
 
 @dataclass
@@ -44,12 +47,12 @@ class _Array:
     element: _Element
 
 
-def with_extrema_loops(loop: ast.For | ast.While, taken: set[str], is_numpy: Callable[[str], bool]) -> ExtremaLoops:
-    """taken: names; those that are made are added. is_numpy: whether a name is NumPy's."""
+def with_extrema_loops(loop: ast.For | ast.While, taken: set[str], means: _Means) -> ExtremaLoops:
+    """taken: names; those that are made are added. means: whether a name stands for something around the function."""
     found = ExtremaLoops(copy.deepcopy(loop))
-    module = next((name for name in ("np", "numpy") if is_numpy(name)), None)
+    module = next((name for name in ("np", "numpy") if means(name, np)), None)
     if module is not None:
-        writing = _Writing(found, counts_of_axes(loop), taken, is_numpy, module)
+        writing = _Writing(found, counts_of_axes(loop), taken, means, module)
         found.loop.body = writing.block(found.loop.body)
     return found
 
@@ -59,7 +62,7 @@ class _Writing:
     found: ExtremaLoops
     axes: Mapping[str, int]
     taken: set[str]
-    is_numpy: Callable[[str], bool]
+    means: _Means
     module: str
 
     def block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
@@ -97,7 +100,7 @@ class _Writing:
         """NumPy's function of two numbers, and what it is to be used on; None where an expression is no extremum."""
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name), args=[over], keywords=[]) if (
-                self.is_numpy(module) and name in _EXTREMA
+                self.means(module, np) and name in _EXTREMA
             ):
                 pass
             case ast.Call(func=ast.Attribute(value=over, attr="max" | "min" as name), args=[], keywords=[]):
@@ -109,10 +112,10 @@ class _Writing:
 
     def _is_absolute(self, node: ast.expr) -> bool:
         match node:
-            case ast.Call(func=ast.Name(id="abs"), args=[_], keywords=[]):
-                return True
+            case ast.Call(func=ast.Name(id=name), args=[_], keywords=[]):
+                return self.means(name, abs)
             case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name), args=[_], keywords=[]):
-                return self.is_numpy(module) and name in _ABSOLUTES
+                return self.means(module, np) and name in _ABSOLUTES
         return False
 
     def _array(self, node: ast.expr) -> _Array | None:
