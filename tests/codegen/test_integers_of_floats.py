@@ -51,3 +51,19 @@ def test_zeros_have_no_sign(nest: lw.Nest, dtype: type) -> None:
         nest.python(x, *expected)
         nest(x, *found)
         assert found[0].tobytes() == expected[0].tobytes()
+
+
+@lw.nest
+def truncated(x, y):
+    for i in range(x.shape[0]):
+        y[i] = math.trunc(x[i])
+
+
+def test_what_python_does_not_truncate_is_refused() -> None:
+    x, y = np.array([-0.4, 1.5, -2.5]), np.ones(3)
+    truncated(x, y)
+    assert y.tolist() == [0.0, 1.0, -2.0]
+    with pytest.raises(TypeError, match="__trunc__"):
+        truncated.python(x.astype(np.float32), y)
+    with pytest.raises(lw.RefusedError, match="math.trunc of float32, which Python has not"):
+        truncated(x.astype(np.float32), y)

@@ -670,6 +670,8 @@ class ExpressionLowering(ComplexLowering):
             for kind in value.types:
                 if not kind.is_float:
                     self._check_exact_double(value.integers(kind), line)
+        if name == "trunc" and any(not k.weak and k.dtype != "float64" for k in arguments[0].types):
+            self._refuse(line, f"math.trunc of {arguments[0].describe()}, which Python has not", "write int(x)")
         if name in MATH_TO_INT:
             return self._to_python_int(name, arguments[0], line)
         if name in MATH_TESTS:
