@@ -65,5 +65,5 @@ def test_what_python_does_not_truncate_is_refused() -> None:
     assert y.tolist() == [0.0, 1.0, -2.0]
     with pytest.raises(TypeError, match="__trunc__"):
         truncated.python(x.astype(np.float32), y)
-    with pytest.raises(lw.RefusedError, match="math.trunc of float32, which Python has not"):
+    with pytest.raises(lw.RefusedError, match=r"math\.trunc of float32, which Python has not"):
         truncated(x.astype(np.float32), y)
