@@ -67,3 +67,19 @@ def test_what_python_does_not_truncate_is_refused() -> None:
         truncated.python(x.astype(np.float32), y)
     with pytest.raises(lw.RefusedError, match=r"math\.trunc of float32, which Python has not"):
         truncated(x.astype(np.float32), y)
+
+
+@lw.nest
+def of_numpy_beyond(x, y):
+    for i in range(x.shape[0]):
+        y[i] = np.int64(math.exp(x[i]))
+
+
+def test_integers_of_numpy_have_all_their_bits() -> None:
+    """Python's ints have no more than 53 here."""
+    x, expected, found = np.array([0.0, 38.0, 43.0]), np.zeros(3, np.int64), np.zeros(3, np.int64)
+    of_numpy_beyond.python(x, expected)
+    of_numpy_beyond(x, found)
+    assert found.tolist() == expected.tolist()
+    with pytest.raises(lw.RunError):
+        of_numpy_beyond(np.array([44.0]), found)

@@ -13,7 +13,7 @@ from lapwing.codegen.body.zeros import zero_taken
 from lapwing.loopnest.binding import powers
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.promotion import CARRIED_LIMIT, EXACT_IN_DOUBLE, PARTS, dtype_range, is_inexact
-from lapwing.loopnest.functions import MATH_BINARY, MATH_UNARY
+from lapwing.loopnest.functions import MATH_BINARY, MATH_TO_INT, MATH_UNARY
 
 C_TYPES = {
     "float64": "double", "float32": "float", "complex128": "double _Complex", "complex64": "float _Complex",
@@ -25,6 +25,9 @@ SUFFIXES = {
     "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "u8",
     "uint16": "u16", "uint32": "u32", "bool": "b",
 }  # fmt: skip
+
+# What Python's ints are of floats: int(x), round(x) and functions of math.
+_PYTHON_INTEGERS = frozenset(f"math.{name}" for name in (*MATH_TO_INT, "rint"))
 
 # Functions the compiler may inline because their results are exact; the others go to the library by another name.
 _EXACT = {"sqrt", "floor", "ceil", "trunc", "rint"}
@@ -52,9 +55,8 @@ class Printer:
         self.name, self.element, self.extent, self.affine = name, element, extent, affine
         self.named: dict[t.Typed, str] = {}  # what is computed before the loops, by the C name it has
         self.placed: dict[t.Load, str] = {}  # elements that are kept elsewhere than in their arrays
-        self.uncertain: str | None = (
-            None  # where it is noted that a power may not be that of C's library, and not computed again
-        )
+        # Where it is noted that a power may not be that of C's library; None where that is called then.
+        self.uncertain: str | None = None
         # Where an iteration is inside of all arrays: indices that need not come back at the other end, or stay at one.
         self.inside: frozenset[t.Operation | t.LookupSubscript] = frozenset()
         self.indices: dict[tuple[str, t.LookupSubscript], str] = {}  # into arrays, that are computed before a loop
@@ -138,16 +140,12 @@ class Printer:
         if not node.operand.dtype.startswith("float"):
             limits = f"{literal('int64', low)}, {literal('int64', high)}"
             return f"({c_type})lw_fitting({operand}, {limits}, {node.trap}, trap)"
-        if isinstance(node.operand, t.Operation) and node.operand.operator.startswith("math."):
-            low, high = -EXACT_IN_DOUBLE, EXACT_IN_DOUBLE + 1  # of a Python int, which would not wrap
+        if isinstance(node.operand, t.Operation) and node.operand.operator in _PYTHON_INTEGERS:
+            low, high = -EXACT_IN_DOUBLE, EXACT_IN_DOUBLE + 1  # a Python int would not wrap
+            if node.operand.operator == "math.trunc":  # as C does anyway
+                operand = self.print(node.operand.operands[0])
         limits = f"{literal('float64', float(low))}, {literal('float64', float(high + 1))}"
-        return f"({c_type})lw_to_integer({self._before_truncation(node.operand)}, {limits}, {node.trap}, trap)"
-
-    def _before_truncation(self, node: t.Typed) -> str:
-        """A float that becomes an integer, which C truncates anyway."""
-        if isinstance(node, t.Operation) and node.operator == "math.trunc":
-            (node,) = node.operands
-        return stripped(self.print(node))
+        return f"({c_type})lw_to_integer({stripped(operand)}, {limits}, {node.trap}, trap)"
 
     def _operation(self, node: t.Operation) -> str:
         operator, dtype = node.operator, node.dtype
