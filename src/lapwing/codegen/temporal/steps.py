@@ -1,4 +1,5 @@
-"""A step of tiles whose sweeps are the lanes of vectors (``codegen.temporal.sweeps``): the loop body where each lane is."""
+"""A step of tiles whose sweeps are the lanes of vectors (``codegen.temporal.sweeps``): what it brings to the loop body of all
+lanes, and where what they write goes."""
 
 from __future__ import annotations
 
@@ -79,15 +80,11 @@ class StepWriter(VectorBodyWriter):
         for load in streams.given:
             self._gather(lines, load, where)
         self._find_innermost_index(lines)
-        for array in streams.written:
-            names = []
-            for row in self._rows:
-                start = f" = {self._before(array, row)}_{{}}" if array in streams.changing or is_masked else ""
-                names += [f"{self._now(array)}_{self._vector(row, v)}{start.format(v)}" for v in self._vectors]
-            lines.add(f"{self._type(self._dtypes[array])} {', '.join(names)};")
-        for extremum in self.extrema if is_masked or self._tries else ():
-            kept = (f"{self._here(extremum)}_{v} = {self._of_each(extremum)}_{v}" for v in self._all_vectors)
-            lines.add(f"{self._type(extremum.dtype)} {', '.join(kept)};")
+        variables = [self._variables(v, is_masked) for v in self._all_vectors]
+        apart = self.extrema if self._keeps_extrema_apart(is_masked) else ()
+        for parameter in (*map(self._now, streams.written), *(f"&{self.accumulator(a.name)}" for a in apart)):
+            of_all = [one[parameter] for one in variables]
+            lines.add(f"{self._type(of_all[0].dtype)} {', '.join(one.declared for one in of_all)};")
         for total in self.sums:
             lines.add(f"{self._type(total.dtype)} {', '.join(f'{self._here(total)}_{v}' for v in self._all_vectors)};")
         lane, uncertain = own("lane"), own("uncertain")
@@ -98,7 +95,7 @@ class StepWriter(VectorBodyWriter):
             for v in self._all_vectors:
                 lines.add("#pragma omp simd")
                 lines.open(f"for (int64_t {lane} = 0; {lane} < {self.width}; ++{lane}) {{")
-                lines.add(self.point_call(places=self._pointers_to(self._variables(v, is_masked), v)))
+                lines.add(self.point_call(places=self._pointers_to(variables[v], v)))
                 lines.close()
         if self._tries:
             self._compute_again(lines, is_masked)
@@ -125,7 +122,7 @@ class StepWriter(VectorBodyWriter):
 
     def _bring_together(self, lines: Lines, is_masked: bool) -> None:
         """Takes what the step gives to reductions, of lanes inside of the domain."""
-        for extremum in self.extrema if is_masked or self._tries else ():
+        for extremum in self.extrema if self._keeps_extrema_apart(is_masked) else ():
             for v in self._all_vectors:
                 name, here = f"{self._of_each(extremum)}_{v}", f"{self._here(extremum)}_{v}"
                 chosen = self._chosen(self._type(extremum.dtype), v, here, name) if is_masked else here
@@ -337,9 +334,7 @@ class StepWriter(VectorBodyWriter):
             variables = {p: one for p, one in self._variables(v, is_masked).items() if p != own("uncertain")}
             apart = {p: replace(one, name=self._of(one.name, "apart")) for p, one in variables.items()}
             lines.open("{")
-            for parameter, one in variables.items():
-                start = f" = {one.start}" if one.start else ""
-                lines.add(f"{self._type(one.dtype)} {apart[parameter].name}{start};")
+            lines.add(*(f"{self._type(one.dtype)} {one.declared};" for one in apart.values()))
             with self._one_vector(False):
                 lines.add(f"for (int64_t {lane} = 0; {lane} < {self.width}; ++{lane})")
                 lines.add(f"    {self.point_call(places=self._pointers_to(apart, v))}")

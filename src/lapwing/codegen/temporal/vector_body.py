@@ -42,6 +42,10 @@ class _Variable:
     start: str
     is_written: bool = False
 
+    @property
+    def declared(self) -> str:
+        return f"{self.name} = {self.start}" if self.start else self.name
+
 
 class VectorBodyWriter(TileWriter):
     """Writes the loop body for vectors of ``form.sweeps`` lanes, each a sweep, and what they are called."""
@@ -303,12 +307,16 @@ class VectorBodyWriter(TileWriter):
             aligned = f"aligned({self.sweeps.size}), may_alias"
             yield f"typedef {c_type} {self._anywhere(dtype)} __attribute__((vector_size({size}), {aligned}));"
 
+    def _keeps_extrema_apart(self, is_masked: bool) -> bool:
+        """Whether a step's extrema may be left out, or computed again."""
+        return is_masked or self._tries
+
     def _variables(self, v: int, is_masked: bool) -> dict[str, _Variable]:
         """Those of a vector, by the names of the loop body's parameters, or by what is given for them elsewhere."""
         found = {}
         for extremum in self.extrema:
             each, here = self._of_each(extremum), self._here(extremum)
-            name = here if is_masked or self._tries else each
+            name = here if self._keeps_extrema_apart(is_masked) else each
             found[f"&{self.accumulator(extremum.name)}"] = _Variable(f"{name}_{v}", extremum.dtype, f"{each}_{v}", True)
         for total in self.sums:
             found[self._here(total)] = _Variable(f"{self._here(total)}_{v}", total.dtype, "", True)

@@ -196,16 +196,22 @@ class _Writing:
         over = [(axis, one) for axis, one in enumerate(slices) if isinstance(one, ast.Slice)]
         indices = [fresh_name(f"{name}_{axis}", self.taken) for axis, _ in over]
         read: list[ast.expr] = [ast.Name(index, ast.Load()) for index in indices]
-        inner: ast.stmt = ast.Assign([subscript(name, slices, read, ast.Store())], value(read))
-        for index, (axis, one) in reversed([*zip(indices, over, strict=True)]):
-            shape = ast.Attribute(ast.Name(name, ast.Load()), "shape", ast.Load())
-            size: ast.expr = ast.Subscript(shape, ast.Constant(axis), ast.Load())
-            if one.upper is not None:
-                size = ast.BinOp(size, ast.Add(), copy.deepcopy(one.upper))
-            ends = [copy.deepcopy(one.lower) or ast.Constant(0), size]
-            call = ast.Call(ast.Name("range", ast.Load()), ends, [])
-            inner = ast.For(ast.Name(index, ast.Store()), call, [inner], [])
-        return [placed(where, inner, with_end=True)]
+        inner = ast.Assign([subscript(name, slices, read, ast.Store())], value(read))
+        return [placed(where, loops_over(name, slices, indices, inner), with_end=True)]
+
+
+def loops_over(name: str, slices: Sequence[ast.expr], indices: Sequence[str], inner: ast.stmt) -> ast.stmt:
+    """A statement in loops over the elements of an array's slice. indices: names, one for each axis that is no index."""
+    over = [(axis, one) for axis, one in enumerate(slices) if isinstance(one, ast.Slice)]
+    for index, (axis, one) in reversed([*zip(indices, over, strict=True)]):
+        shape = ast.Attribute(ast.Name(name, ast.Load()), "shape", ast.Load())
+        size: ast.expr = ast.Subscript(shape, ast.Constant(axis), ast.Load())
+        if one.upper is not None:
+            size = ast.BinOp(size, ast.Add(), copy.deepcopy(one.upper))
+        ends = [copy.deepcopy(one.lower) or ast.Constant(0), size]
+        call = ast.Call(ast.Name("range", ast.Load()), ends, [])
+        inner = ast.For(ast.Name(index, ast.Store()), call, [inner], [])
+    return inner
 
 
 def subscript(

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lapwing.loopnest.normalisation.names import fresh_name
-from lapwing.loopnest.program.whole_arrays.element_loops import counts_of_axes, fit, indices_of, subscript
+from lapwing.loopnest.program.whole_arrays.element_loops import counts_of_axes, fit, indices_of, loops_over, subscript
 from lapwing.syntax_places import placed
 
 _EXTREMA = {"max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum"}
@@ -153,13 +153,7 @@ class _Writing:
         larger = ast.Attribute(ast.Name(self.module, ast.Load()), function, ast.Load())
         element = array.element([ast.Name(index, ast.Load()) for index in indices])
         value = ast.Call(larger, [ast.Name(found, ast.Load()), element], [])
-        inner: ast.stmt = ast.Assign([ast.Name(found, ast.Store())], value)
-        for index, axis in reversed([*zip(indices, over, strict=True)]):
-            shape = ast.Attribute(ast.Name(array.name, ast.Load()), "shape", ast.Load())
-            size = ast.Subscript(shape, ast.Constant(axis), ast.Load())
-            inner = ast.For(
-                ast.Name(index, ast.Store()), ast.Call(ast.Name("range", ast.Load()), [size], []), [inner], []
-            )
+        inner = loops_over(array.name, array.whole, indices, ast.Assign([ast.Name(found, ast.Store())], value))
         first = ast.Assign([ast.Name(found, ast.Store())], array.element([ast.Constant(0)] * len(over)))
         before += [placed(where, copy.deepcopy(one), with_end=True) for one in (first, inner)]
         return placed(where, ast.Name(found, ast.Load()))
