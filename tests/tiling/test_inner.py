@@ -668,4 +668,8 @@ def test_what_a_part_takes_says_what_all_would_take() -> None:
     assert found == 0.91 / lanes.share_at_work(0, 898, 8)
     others = [other for other in prober.forms if not other.lanes_are_sweeps]
     assert {prober._share_of_part(other, Shape((898, 898), 0, 91)) for other in others} == {1.0}
-    assert not any(f.skewed and f.sweeps > 1 for f in FormProber(bound, dependences, 2, joins=True).forms)
+    # In steps of ranks ends move by a row a sweep; of ten sweeps, five are done in a turn.
+    of_ten = in_tiles(gauss_seidel, {**arguments, "sweeps": 10})
+    of_ranks = FormProber(*of_ten, 2, joins=True)._share_of_part(replace(form, rows=1), Shape((898, 449), 0, 91))
+    assert of_ranks == 0.91 / lanes.share_at_work(0, 91, 8, moves=1) * 8 / 5
+    assert lanes.share_at_work(0, 91, 8, moves=1) == 91 / (91 + 2 + 2 * 7)

@@ -13,12 +13,15 @@ from typing import Any
 
 from lapwing.calibrate import remembered
 from lapwing.calibrate.tile import Probe, kernel_key, padding_seconds, probe_forms
+from lapwing.codegen.temporal.sweeps import may_move_ends
 from lapwing.codegen.tile import forms_of
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
+from lapwing.planner.inner import evenly
 from lapwing.planner.rates import Shape
 from lapwing.runtime.arrays.storage import crowded_arrays
 from lapwing.runtime.binding import native
+from lapwing.tiling.faces import shifts_of
 from lapwing.tiling.inner import InnerForm, sweeps_to_join
 from lapwing.tiling.sweep_lanes import operations_of, sweep_lanes
 
@@ -60,8 +63,8 @@ class FormProber:
     @cached_property
     def forms(self) -> tuple[InnerForm, ...]:
         forms = forms_of(self.bound, self.dependences)
-        if not self.is_alone:  # ranks do sweeps one after the other, or in buffers
-            forms = tuple(form for form in forms if form.sweeps == 1 or not form.skewed)
+        if not self.is_alone:
+            forms = tuple(f for f in forms if f.sweeps == 1 or not f.skewed or may_move_ends(self.bound, f))
         elif any(form.lanes_are_sweeps for form in forms) and operations_of(self.bound) > _MOST_IN_BUFFERS:
             forms = tuple(form for form in forms if not form.transposed)
         return (*forms, *(replace(form, in_place=True) for form in forms if self._crowded and form.pads))
@@ -117,16 +120,16 @@ class FormProber:
         return self._of_run(self._remembered[shape])
 
     def _share_of_part(self, form: InnerForm, shape: Shape) -> float:
-        """What a point of all that one rank does takes, of what a point of a tile takes: where sweeps are lanes, they begin and
-        end one after the other, in every tile."""
+        """What a point of a run takes, of what a point of a tile takes, where sweeps are lanes: these begin and end one after the
+        other in every tile, and in every step of ranks twice, for its ends move; and a turn may be of fewer sweeps."""
         lanes = sweep_lanes(self.bound, form.rows) if form.lanes_are_sweeps else None
         if lanes is None or shape.mapping is None:
             return 1.0
-        of_tile, of_all = (
-            lanes.share_at_work(shape.mapping, extent, form.sweeps)
-            for extent in (shape.tile, shape.block[shape.mapping])
-        )
-        return of_tile / of_all
+        sweeps, k = min(form.sweeps, self._sweeps), shape.mapping
+        iterations, moves = (shape.block[k], 0) if self.is_alone else (shape.tile, shifts_of(self.bound)[k])
+        of_tile = lanes.share_at_work(k, shape.tile, form.sweeps)
+        of_run = lanes.share_at_work(k, iterations, form.sweeps, moves)
+        return of_tile / of_run * sweeps / evenly(sweeps_to_join(self.bound), sweeps)
 
     @cached_property
     def _sweeps(self) -> int:

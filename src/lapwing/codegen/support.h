@@ -56,6 +56,16 @@ LW_INLINE int64_t lw_first_of_vector(uintptr_t row, int64_t size, int64_t first,
     return (last - first) * size < least ? first : first + (int64_t)(-here % __BIGGEST_ALIGNMENT__) / size;
 }
 
+/* What a box of several sweeps is in one of them, whose ends lie lower by `moves` from sweep to sweep. */
+LW_INLINE lw_box lw_moved(const lw_box *box, const lw_box *moves, int64_t sweep) {
+    lw_box moved = *box;
+    for (int k = 0; k < LW_MAX_LOOPS; ++k) {
+        moved.lo[k] -= moves->lo[k] * sweep;
+        moved.hi[k] -= moves->hi[k] * sweep;
+    }
+    return moved;
+}
+
 /* Python's min(a, b) and max(a, b): the first of equals, and a where the comparison is with a NaN. */
 #define LW_EXTREMA(suffix, type)                                                                                       \
     LW_INLINE type lw_min_##suffix(type a, type b) { return b < a ? b : a; }                                           \

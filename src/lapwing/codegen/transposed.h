@@ -118,16 +118,6 @@ LW_INLINE void *lw_new_steps(int64_t steps, int64_t size) {
     return made;
 }
 
-/* What a box of several sweeps is in one of them, whose ends lie lower by `moves` from sweep to sweep. */
-LW_INLINE lw_box lw_moved(const lw_box *box, const lw_box *moves, int64_t sweep) {
-    lw_box moved = *box;
-    for (int k = 0; k < LW_MAX_LOOPS; ++k) {
-        moved.lo[k] -= moves->lo[k] * sweep;
-        moved.hi[k] -= moves->hi[k] * sweep;
-    }
-    return moved;
-}
-
 /* Keeps compilers quiet about what the first of several rounds sets. */
 #define LW_SET_LATER(variable) __asm__("" : "=m"(variable))
 

@@ -14,7 +14,15 @@ from lapwing.loopnest.skew import Skew
 from lapwing.planner import cuts
 from lapwing.planner.along_time import AlongTime, stages
 from lapwing.planner.cuts import Cut, fits, is_count, mapping_on, most_ranks, partition_of, rule_of_thumb
-from lapwing.planner.inner import FEWEST_JOINED, SHORTEST_SIDE, InnerChoice, choice_by_rule, evened, joined_sweeps
+from lapwing.planner.inner import (
+    FEWEST_JOINED,
+    SHORTEST_SIDE,
+    InnerChoice,
+    choice_by_rule,
+    evened,
+    joined_sweeps,
+    may_be_cut,
+)
 from lapwing.planner.notes import notes
 from lapwing.planner.plan import ENGINES, Plan
 from lapwing.schedule.pipeline import Engine
@@ -33,6 +41,7 @@ FILL_SHARE = 4  # steps a sweep for every rank the first tile has to pass
 # them to be at work most of the time, one along the loop around it holds whole groups of rows.
 SHORTEST_RUN = 256
 ROWS_TOGETHER = 16
+SWEEPS_LONG = 4  # rows or planes of a step for each of the sweeps that are its lanes
 MOST_RANKS = 1 << 24
 
 
@@ -173,28 +182,38 @@ def skew_on(bound: BoundNest, dependences: Sequence[Dependence], ranks: int) -> 
 def _joining_cut(
     bound: BoundNest, dependences: Sequence[Dependence], ranks: int, extents: tuple[int, ...], reasons: list[str]
 ) -> Cut | None:
-    """The cut on which ranks join sweeps in buffers, as one rank would; None where it would not, or blocks are too short."""
+    """The cut on which ranks do several sweeps at once, as one rank would; None where it would not, or blocks are too short."""
     sweeps = sweeps_to_join(bound)
     if sweeps < FEWEST_JOINED:
         return None
 
     def joined(form: InnerForm) -> int:
-        return min(form.sweeps, sweeps) if form.transposed else 1
+        joins = form.transposed or (form.lanes_are_sweeps and may_be_cut(bound, form, *_joining(form)))
+        return min(form.sweeps, sweeps) if joins else 1
 
     form = choice_by_rule(bound, dependences, joined=joined).form
     if joined(form) == 1:
         return None
-    along = form.order[-3 if form.coalesced else -1]
-    cut = Cut(form.order[-2], tuple(ranks if k == along else 1 for k in range(len(extents))))
+    mapping, along = _joining(form)
+    cut = Cut(mapping, tuple(ranks if k == along else 1 for k in range(len(extents))))
     if not fits(cut.grid, extents):
         return None
-    partition, tile = partition_of(bound, cut.grid), default_tile(extents, form.order[-2], cut.grid, form)
+    partition, tile = partition_of(bound, cut.grid), default_tile(extents, mapping, cut.grid, form)
     too_short = min(partition.widest[-2:]) < SHORTEST_SIDE
     if too_short or joined_sweeps(bound, form, partition, cut.mapping, tile) < FEWEST_JOINED:
         return None
     names = [loop.name for loop in bound.nest.space_loops]
-    reasons.append(f"{names[form.order[-2]]} is pipelined and {names[along]} cut: ranks share sweeps of what is copied")
+    what = "do several sweeps as lanes" if form.lanes_are_sweeps else "share sweeps of what is copied"
+    reasons.append(f"{names[mapping]} is pipelined and {names[along]} cut: ranks {what}")
     return cut
+
+
+def _joining(form: InnerForm) -> tuple[int, int]:
+    """Which loop is pipelined and which is cut where ranks do several sweeps at once."""
+    *outer, mapping, innermost = form.order
+    if form.lanes_are_sweeps and outer:
+        return form.order[0], form.order[1]
+    return mapping, form.order[-3] if form.coalesced else innermost
 
 
 def _idle_plan(
@@ -249,6 +268,10 @@ def default_tile(block: Sequence[int], mapping: int, grid: Sequence[int], form: 
     extent = block[mapping]
     if math.prod(grid) == 1:
         return extent
+    if form is not None and form.lanes_are_sweeps:
+        # In every step lanes come in and run out: there are as few as ranks have to wait for, and each is longer than that takes.
+        tile = -(-extent // (FILL_SHARE * stages(grid)))
+        return min(extent, max(tile, SWEEPS_LONG * form.sweeps))
     across = math.prod(e for k, e in enumerate(block) if k != mapping)
     joining = form if form is not None and form.transposed and form.sweeps > 1 and mapping == form.order[-2] else None
     wanted = max(1, POINTS_A_TILE // (max(across, 1) * (1 if joining is None else joining.sweeps)))

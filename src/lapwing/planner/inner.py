@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lapwing.codegen.temporal.sweeps import may_move_ends
 from lapwing.codegen.tile import forms_of
 from lapwing.errors import RefusedError
 from lapwing.loopnest.binding.bound_nest import BoundNest
@@ -16,7 +17,7 @@ from lapwing.tiling.chains import chain_cycles, shortened
 from lapwing.tiling.faces import shifts_of
 from lapwing.tiling.inner import FEW_LANES, InnerForm, planes_in, sweeps_to_join, usual_lanes
 from lapwing.tiling.partition import Partition
-from lapwing.tiling.sweep_lanes import rows_are_long
+from lapwing.tiling.sweep_lanes import rows_are_long, sweep_lanes
 from lapwing.tiling.transposed import reason_against
 
 # With lanes a point takes one load and one store more, each from a row of its own: so many cycles, when all overlap.
@@ -26,7 +27,8 @@ FEWEST_JOINED, SHORTEST_SIDE = 4, 48
 SCANNED_CYCLES = (
     3  # that points wait for one another at least, where a scan of a few operations for each is by rule faster
 )
-# Sweeps that several ranks do at once: each rank waits for as many in the first step of the one before it.
+# Sweeps that several ranks do at once, or as many as there are steps: each rank waits for as many in the first step of the one
+# before it.
 MOST_JOINED_BY_RANKS = 8
 WORTHWHILE = 0.03  # another form than that by rule has to save this share of the time, which is more than noise
 
@@ -103,7 +105,9 @@ def choice_by_rule(
     if scanned is not None and sides[-1] >= SHORTEST_SIDE and cycles >= SCANNED_CYCLES:
         return InnerChoice(scanned, f"along {name} points wait for integers, whose recurrence is a scan", rivals)
     if joined is not None and cycles > LANES_CYCLES and min(sides) >= SHORTEST_SIDE:
-        for joining in (f for f in of_order if joined(f) >= FEWEST_JOINED):
+        # Ranks do about as many in every turn, which for lanes may be fewer than there are.
+        candidates = of_order if is_alone else sorted(of_order, key=lambda f: f.lanes_are_sweeps)
+        for joining in (f for f in candidates if joined(f) >= FEWEST_JOINED):
             why = "sweeps share what is copied" if joining.transposed else "sweeps need not wait for one another"
             return InnerChoice(joining, f"{rule}, and {why}", rivals)
     if cycles > LANES_CYCLES and len(of_order) > 1 and not any(f.transposed for f in of_order):
@@ -116,7 +120,8 @@ def choice_by_rule(
 def evened(bound: BoundNest, form: InnerForm, partition: Partition, mapping: int | None) -> Partition:
     """Blocks with about as many points in the mean of the sweeps that are done at once, of such with as many in each sweep: while
     their ends move the first ranks lose what the last ones gain."""
-    sweeps = joined_sweeps(bound, form, partition, mapping, form.lanes)
+    tile = form.lanes if mapping is None or not form.lanes_are_sweeps else partition.widest[mapping]
+    sweeps = joined_sweeps(bound, form, partition, mapping, tile)
     return partition.later([shift * (sweeps - 1) // 2 for shift in shifts_of(bound)])
 
 
@@ -129,25 +134,40 @@ def joined_sweeps(bound: BoundNest, form: InnerForm, partition: Partition, mappi
     most = min(form.sweeps, sweeps)
     if most == 1 or mapping is None:
         return 1
-    if form.lanes_are_sweeps and not rows_are_long(bound, form.sweeps, form.rows):
-        return 1
     shortest = [int(np.diff(edges).min()) for edges in partition.edges]
+    if form.lanes_are_sweeps and not rows_are_long(bound, form.sweeps, form.rows, shortest[-1]):
+        return 1
     has_steps = tile < shortest[mapping]
     if partition.ranks > 1:
-        most = min(most, MOST_JOINED_BY_RANKS)
+        most = min(most, max(MOST_JOINED_BY_RANKS, -(-shortest[mapping] // tile)))
     if has_steps or partition.ranks > 1:
-        if form.skewed:
-            return 1
-        if mapping != form.order[-2] or partition.grid[mapping] > 1:
-            return 1
         shortest[mapping] = min(tile, shortest[mapping])
         cut = [k for k, parts in enumerate(partition.grid) if parts > 1]
-        if form.coalesced and form.order[-1] in cut:
-            return 1  # the rows of a lane follow one another by one pitch in all sweeps
+        if partition.grid[mapping] > 1 or not may_be_cut(bound, form, mapping, *cut):
+            return 1
         cut += [mapping] if has_steps else []
         shifts = shifts_of(bound)
         most = min(most, *(1 + shortest[k] // shifts[k] for k in cut if shifts[k]))
+    return evenly(sweeps, most)
+
+
+def evenly(sweeps: int, most: int) -> int:
+    """Of so many sweeps how many are done in a turn, at most so many, where turns are about alike."""
     return -(-sweeps // -(-sweeps // most))
+
+
+def may_be_cut(bound: BoundNest, form: InnerForm, mapping: int, *cut: int) -> bool:
+    """Whether a form does several sweeps at once in steps along a loop, and on ranks that cut others."""
+    innermost = form.order[-1]
+    if form.coalesced and innermost in cut:
+        return False  # the rows of a lane follow one another by one pitch in all sweeps
+    if not form.skewed:
+        return mapping == form.order[-2]
+    if not form.lanes_are_sweeps or mapping == innermost or not may_move_ends(bound, form):
+        return False
+    lanes = sweep_lanes(bound, form.rows)
+    assert lanes is not None, "its sweeps are no lanes"
+    return innermost not in cut or shifts_of(bound)[innermost] <= lanes.skew[innermost]
 
 
 def _stores_little(bound: BoundNest, form: InnerForm) -> bool:

@@ -72,10 +72,12 @@ class SweepLanes:
         ends = self.skew[-1] * (lanes - 1) + 2 * (self.skew[-1] + sum(self.halo[-1]) + self.lagging + 1)
         return ends + _FEWEST_POSITIONS
 
-    def share_at_work(self, loop: int, iterations: int, lanes: int) -> float:
-        """Of so many iterations of a space loop, with all of those inside of it, the share of steps times lanes that do any."""
+    def share_at_work(self, loop: int, iterations: int, lanes: int, moves: int = 0) -> float:
+        """Of so many iterations of a space loop, with all of those inside of it, the share of steps times lanes that do any.
+        moves: by how much the ends of boxes lie lower in each sweep than in the one before."""
         at_once = self.rows if loop == len(self.skew) - 2 else 1
         lagging = self.skew[loop] * (lanes - 1) if not any(self.skew[:loop]) else 0
+        lagging += moves * (lanes - 1)
         steps = -(-(iterations + sum(self.halo[loop])) // at_once) + lagging
         return iterations / (steps * at_once)
 
@@ -189,12 +191,13 @@ def _near_bytes(bound: BoundNest, found: SweepLanes, lanes: int) -> int:
     return lagging * lanes * found.size * arrays
 
 
-def rows_are_long(bound: BoundNest, lanes: int, rows: int = 1) -> bool:
-    """Whether the innermost loop of a nest whose sweeps are lanes has enough iterations for so many, where so many rows take
-    turns."""
+def rows_are_long(bound: BoundNest, lanes: int, rows: int = 1, iterations: int | None = None) -> bool:
+    """Whether the innermost loop of a nest whose sweeps are lanes, or a rank's part of it, has enough iterations for so many,
+    where so many rows take turns."""
     found = sweep_lanes(bound, rows)
     assert found is not None, "its sweeps are no lanes"
-    return _extents(bound)[-1] + sum(found.halo[-1]) >= found.shortest_row(lanes)
+    own = _extents(bound)[-1]
+    return (own if iterations is None else min(own, iterations)) + sum(found.halo[-1]) >= found.shortest_row(lanes)
 
 
 def _extents(bound: BoundNest) -> list[int]:

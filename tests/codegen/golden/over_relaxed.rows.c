@@ -42,18 +42,24 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     const double *restrict const f = tile->arrays[1].base;
     const int64_t f_s0 = tile->arrays[1].stride[0];
     const int64_t f_s1 = tile->arrays[1].stride[1];
-    const int64_t i_low = box->lo[1], i_high = box->hi[1];
-    const int64_t i_size = i_high - i_low + 2;
-    const int64_t j_low = box->lo[2], j_high = box->hi[2];
-    const int64_t j_size = (j_high - j_low + 3) / 2;
-    const int64_t k_low = box->lo[3], k_high = box->hi[3];
-    const int64_t k_size = k_high - k_low + 3;
-    const bool fits = k_size >= 17;
     const int64_t sweep_end = box->hi[0];
     int64_t sweep = box->lo[0];
-    while (fits && sweep_end - sweep >= 4) {
-        const int64_t at_work = lw_min_i64(8, sweep_end - sweep);
-        const int64_t last = at_work - 1;
+    while (sweep_end - sweep >= 4) {
+        const int64_t last = lw_min_i64(8, sweep_end - sweep) - 1;
+        const int64_t i_low_moves = tile->moves.lo[1], i_high_moves = tile->moves.hi[1];
+        const int64_t i_low = box->lo[1] - i_low_moves * (sweep - box->lo[0] + last), i_high = box->hi[1] - i_high_moves
+                * (sweep - box->lo[0]);
+        const int64_t i_size = i_high - i_low + 2;
+        const int64_t j_low_moves = tile->moves.lo[2], j_high_moves = tile->moves.hi[2];
+        const int64_t j_low = box->lo[2] - j_low_moves * (sweep - box->lo[0] + last), j_high = box->hi[2] - j_high_moves
+                * (sweep - box->lo[0]);
+        const int64_t j_size = (j_high - j_low + 3) / 2;
+        const int64_t k_low_moves = tile->moves.lo[3], k_high_moves = tile->moves.hi[3];
+        const int64_t k_low = box->lo[3] - k_low_moves * (sweep - box->lo[0] + last), k_high = box->hi[3] - k_high_moves
+                * (sweep - box->lo[0]);
+        const int64_t k_size = k_high - k_low + 3;
+        const bool fits = k_size >= 17 && k_low_moves <= 0 && k_high_moves <= 0;
+        if (!fits) break;
         const int64_t lag = j_size + 1; /* from lane to lane */
         const int64_t f_here_along_i = f_s0;
         const int64_t f_here_along_j = f_s1;
@@ -77,16 +83,22 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
         const int64_t rows = (i_high - i_low) * j_size + (j_high - j_low) / 2 + lag * last + 2;
         int64_t i_of[8];
         int64_t j_of[8];
-        int64_t active[16] = {0};
+        int64_t active[16] = {0}; /* in this row */
+        bool stored[16] = {0}; /* the same of any sweep */
         int64_t inside[4][16]; /* at the ends of rows */
+        bool around[4][16]; /* the same of any sweep */
         int64_t column[4][16]; /* the position, or one inside */
         for (int64_t end = 0; end < 4; ++end) {
             const int64_t position = end < 2 ? end : k_size - 4 + end;
             for (int64_t lane = 0; lane < 8; ++lane) {
                 const int64_t by = 0 * lane - (position < 0 * lane ? k_size : 0), at = position - by;
-                inside[end][lane] = -(at >= 1 && at < k_size - 2);
+                around[end][lane] = at >= 1 && at < k_size - 2;
+                inside[end][lane] = -(around[end][lane] && at >= 1 + k_low_moves * lw_max_i64(last - lane, 0) && at
+                        < k_size - 2 - k_high_moves * lane);
                 column[end][lane] = lw_min_i64(lw_max_i64(at, 1), k_size - 3) + by;
-                inside[end][8 + lane] = -(at >= 2 && at < k_size - 1);
+                around[end][8 + lane] = at >= 2 && at < k_size - 1;
+                inside[end][8 + lane] = -(around[end][8 + lane] && at >= 2 + k_low_moves * lw_max_i64(last - lane, 0)
+                        && at < k_size - 1 - k_high_moves * lane);
                 column[end][8 + lane] = lw_min_i64(lw_max_i64(at, 2), k_size - 2) + by;
             }
         }
@@ -121,13 +133,20 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                     j_of[lane] = 0;
                     ++i_of[lane];
                 }
-                active[lane] = -(i_of[lane] >= 1 && i_of[lane] < i_size - 1 && j_of[lane] * 2 >= 1 && j_of[lane] * 2
-                        < j_high - j_low + 2 - 1);
+                stored[lane] = i_of[lane] >= 1 && i_of[lane] < i_size - 1 && j_of[lane] * 2 >= 1 && j_of[lane] * 2
+                        < j_high - j_low + 2 - 1;
+                active[lane] = -(stored[lane] && i_of[lane] >= 1 + i_low_moves * lw_max_i64(last - lane, 0)
+                        && i_of[lane] < i_size - 1 - i_high_moves * lane && j_of[lane] * 2 >= 1 + j_low_moves
+                        * lw_max_i64(last - lane, 0) && j_of[lane] * 2 < j_high - j_low + 2 - 1 - j_high_moves * lane);
                 u_row[lane] = u_origin + i_of[lane] * u_along_i + j_of[lane] * 2 * u_along_j;
                 f_here_row[lane] = active[lane] ? f_here_origin + i_of[lane] * f_here_along_i + j_of[lane] * 2
                         * f_here_along_j : f_here_origin + f_here_along_i + f_here_along_j;
-                active[8 + lane] = -(i_of[lane] >= 1 && i_of[lane] < i_size - 1 && j_of[lane] * 2 + 1 >= 1 && j_of[lane]
-                        * 2 + 1 < j_high - j_low + 2 - 1);
+                stored[8 + lane] = i_of[lane] >= 1 && i_of[lane] < i_size - 1 && j_of[lane] * 2 + 1 >= 1 && j_of[lane]
+                        * 2 + 1 < j_high - j_low + 2 - 1;
+                active[8 + lane] = -(stored[8 + lane] && i_of[lane] >= 1 + i_low_moves * lw_max_i64(last - lane, 0)
+                        && i_of[lane] < i_size - 1 - i_high_moves * lane && j_of[lane] * 2 + 1 >= 1 + j_low_moves
+                        * lw_max_i64(last - lane, 0) && j_of[lane] * 2 + 1 < j_high - j_low + 2 - 1 - j_high_moves
+                        * lane);
                 f_here_row[8 + lane] = active[8 + lane] ? f_here_origin + i_of[lane] * f_here_along_i + (j_of[lane] * 2
                         + 1) * f_here_along_j - f_here_along_k : f_here_origin + f_here_along_i + f_here_along_j
                         - f_here_along_k;
@@ -259,8 +278,8 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         u_now_1 = (vector_of_float64)((mask_1 & (vector_of_int64)u_now_1) | (~mask_1
                                 & (vector_of_int64)u_1_before_0));
                         *(vector_of_float64_anywhere *)(u_at + position * 16 + 8) = u_now_1;
-                        if (active[last]) u[u_out + u_along_k * position] = u_at[position * 16 + last];
-                        if (active[8 + last]) u[u_out + u_along_k * position + u_along_j - u_along_k] = u_at[position
+                        if (stored[last]) u[u_out + u_along_k * position] = u_at[position * 16 + last];
+                        if (stored[8 + last]) u[u_out + u_along_k * position + u_along_j - u_along_k] = u_at[position
                                 * 16 + 8 + last];
                         u_1_before_0 = u_1_k_plus_1_0;
                         u_before_0 = u_k_plus_1_0;
@@ -330,9 +349,9 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         * 16, 16 * sizeof(double));
                 if (u_slot == u_rows_kept - 1 && position >= k_size - 2) memcpy(u_ring + (position - k_size) * 16, u_at
                         + position * 16, 16 * sizeof(double));
-                if (active[last] & inside[end][last]) u[u_row[last] + u_along_k * position] = u_at[position * 16
+                if (stored[last] && around[end][last]) u[u_row[last] + u_along_k * position] = u_at[position * 16
                         + last];
-                if (active[8 + last] & inside[end][8 + last]) u[u_row[last] + u_along_k * position + u_along_j
+                if (stored[8 + last] && around[end][8 + last]) u[u_row[last] + u_along_k * position + u_along_j
                         - u_along_k] = u_at[position * 16 + 8 + last];
                 u_1_before_0 = u_1_k_plus_1_0;
                 u_before_0 = u_k_plus_1_0;
@@ -344,16 +363,20 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
             u_slot = u_slot + 1 == u_rows_kept ? 0 : u_slot + 1;
         }
         free(u_room);
-        sweep += at_work;
+        sweep += last + 1;
     }
     for (; sweep < sweep_end; ++sweep) {
-        const int64_t i_end = box->hi[1];
-        for (int64_t i = box->lo[1]; i < i_end; ++i) {
-            const int64_t j_end = box->hi[2];
-            for (int64_t j = box->lo[2]; j < j_end; ++j) {
-                const int64_t k_end = box->hi[3];
-                for (int64_t k = box->lo[3]; k < k_end; ++k) {
-                    over_relaxed_point(u, u_s0, u_s1, f, f_s0, f_s1, i, j, k);
+        const lw_box moved = lw_moved(box, &tile->moves, sweep - box->lo[0]);
+        {
+            const lw_box *const box = &moved;
+            const int64_t i_end = box->hi[1];
+            for (int64_t i = box->lo[1]; i < i_end; ++i) {
+                const int64_t j_end = box->hi[2];
+                for (int64_t j = box->lo[2]; j < j_end; ++j) {
+                    const int64_t k_end = box->hi[3];
+                    for (int64_t k = box->lo[3]; k < k_end; ++k) {
+                        over_relaxed_point(u, u_s0, u_s1, f, f_s0, f_s1, i, j, k);
+                    }
                 }
             }
         }

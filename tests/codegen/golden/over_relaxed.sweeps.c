@@ -41,18 +41,24 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
     const double *restrict const f = tile->arrays[1].base;
     const int64_t f_s0 = tile->arrays[1].stride[0];
     const int64_t f_s1 = tile->arrays[1].stride[1];
-    const int64_t i_low = box->lo[1], i_high = box->hi[1];
-    const int64_t i_size = i_high - i_low + 2;
-    const int64_t j_low = box->lo[2], j_high = box->hi[2];
-    const int64_t j_size = j_high - j_low + 2;
-    const int64_t k_low = box->lo[3], k_high = box->hi[3];
-    const int64_t k_size = k_high - k_low + 2;
-    const bool fits = k_size >= 14;
     const int64_t sweep_end = box->hi[0];
     int64_t sweep = box->lo[0];
-    while (fits && sweep_end - sweep >= 4) {
-        const int64_t at_work = lw_min_i64(8, sweep_end - sweep);
-        const int64_t last = at_work - 1;
+    while (sweep_end - sweep >= 4) {
+        const int64_t last = lw_min_i64(8, sweep_end - sweep) - 1;
+        const int64_t i_low_moves = tile->moves.lo[1], i_high_moves = tile->moves.hi[1];
+        const int64_t i_low = box->lo[1] - i_low_moves * (sweep - box->lo[0] + last), i_high = box->hi[1] - i_high_moves
+                * (sweep - box->lo[0]);
+        const int64_t i_size = i_high - i_low + 2;
+        const int64_t j_low_moves = tile->moves.lo[2], j_high_moves = tile->moves.hi[2];
+        const int64_t j_low = box->lo[2] - j_low_moves * (sweep - box->lo[0] + last), j_high = box->hi[2] - j_high_moves
+                * (sweep - box->lo[0]);
+        const int64_t j_size = j_high - j_low + 2;
+        const int64_t k_low_moves = tile->moves.lo[3], k_high_moves = tile->moves.hi[3];
+        const int64_t k_low = box->lo[3] - k_low_moves * (sweep - box->lo[0] + last), k_high = box->hi[3] - k_high_moves
+                * (sweep - box->lo[0]);
+        const int64_t k_size = k_high - k_low + 2;
+        const bool fits = k_size >= 14 && k_low_moves <= 0 && k_high_moves <= 0;
+        if (!fits) break;
         const int64_t lag = j_size + 1; /* from lane to lane */
         const int64_t f_here_along_i = f_s0;
         const int64_t f_here_along_j = f_s1;
@@ -76,14 +82,18 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
         const int64_t rows = (i_high - i_low) * j_size + j_high - j_low + lag * last + 2;
         int64_t i_of[8];
         int64_t j_of[8];
-        int64_t active[8] = {0};
+        int64_t active[8] = {0}; /* in this row */
+        bool stored[8] = {0}; /* the same of any sweep */
         int64_t inside[4][8]; /* at the ends of rows */
+        bool around[4][8]; /* the same of any sweep */
         int64_t column[4][8]; /* the position, or one inside */
         for (int64_t end = 0; end < 4; ++end) {
             const int64_t position = end < 2 ? end : k_size - 4 + end;
             for (int64_t lane = 0; lane < 8; ++lane) {
                 const int64_t by = 0 * lane - (position < 0 * lane ? k_size : 0), at = position - by;
-                inside[end][lane] = -(at >= 1 && at < k_size - 1);
+                around[end][lane] = at >= 1 && at < k_size - 1;
+                inside[end][lane] = -(around[end][lane] && at >= 1 + k_low_moves * lw_max_i64(last - lane, 0) && at
+                        < k_size - 1 - k_high_moves * lane);
                 column[end][lane] = lw_min_i64(lw_max_i64(at, 1), k_size - 2) + by;
             }
         }
@@ -113,8 +123,10 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                     j_of[lane] = 0;
                     ++i_of[lane];
                 }
-                active[lane] = -(i_of[lane] >= 1 && i_of[lane] < i_size - 1 && j_of[lane] >= 1 && j_of[lane] < j_size
-                        - 1);
+                stored[lane] = i_of[lane] >= 1 && i_of[lane] < i_size - 1 && j_of[lane] >= 1 && j_of[lane] < j_size - 1;
+                active[lane] = -(stored[lane] && i_of[lane] >= 1 + i_low_moves * lw_max_i64(last - lane, 0)
+                        && i_of[lane] < i_size - 1 - i_high_moves * lane && j_of[lane] >= 1 + j_low_moves
+                        * lw_max_i64(last - lane, 0) && j_of[lane] < j_size - 1 - j_high_moves * lane);
                 u_row[lane] = u_origin + i_of[lane] * u_along_i + j_of[lane] * u_along_j;
                 f_here_row[lane] = active[lane] ? f_here_origin + i_of[lane] * f_here_along_i + j_of[lane]
                         * f_here_along_j : f_here_origin + f_here_along_i + f_here_along_j;
@@ -200,7 +212,7 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         u_now_0 = (vector_of_float64)((mask_0 & (vector_of_int64)u_now_0) | (~mask_0
                                 & (vector_of_int64)u_before_0));
                         *(vector_of_float64_anywhere *)(u_at + position * 8) = u_now_0;
-                        if (active[last]) u[u_out + u_along_k * position] = u_at[position * 8 + last];
+                        if (stored[last]) u[u_out + u_along_k * position] = u_at[position * 8 + last];
                         u_before_0 = u_k_plus_1_0;
                         u_1_ago_0 = u_now_0;
                         __asm__ volatile("" ::: "memory");
@@ -240,7 +252,8 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
                         * 8, 8 * sizeof(double));
                 if (u_slot == u_rows_kept - 1 && position >= k_size - 2) memcpy(u_ring + (position - k_size) * 8, u_at
                         + position * 8, 8 * sizeof(double));
-                if (active[last] & inside[end][last]) u[u_row[last] + u_along_k * position] = u_at[position * 8 + last];
+                if (stored[last] && around[end][last]) u[u_row[last] + u_along_k * position] = u_at[position * 8
+                        + last];
                 u_before_0 = u_k_plus_1_0;
                 u_1_ago_0 = u_now_0;
                 __asm__ volatile("" ::: "memory");
@@ -249,16 +262,20 @@ void lw_tile_compute(lw_tile *tile, const lw_box *box) {
             u_slot = u_slot + 1 == u_rows_kept ? 0 : u_slot + 1;
         }
         free(u_room);
-        sweep += at_work;
+        sweep += last + 1;
     }
     for (; sweep < sweep_end; ++sweep) {
-        const int64_t i_end = box->hi[1];
-        for (int64_t i = box->lo[1]; i < i_end; ++i) {
-            const int64_t j_end = box->hi[2];
-            for (int64_t j = box->lo[2]; j < j_end; ++j) {
-                const int64_t k_end = box->hi[3];
-                for (int64_t k = box->lo[3]; k < k_end; ++k) {
-                    over_relaxed_point(u, u_s0, u_s1, f, f_s0, f_s1, i, j, k);
+        const lw_box moved = lw_moved(box, &tile->moves, sweep - box->lo[0]);
+        {
+            const lw_box *const box = &moved;
+            const int64_t i_end = box->hi[1];
+            for (int64_t i = box->lo[1]; i < i_end; ++i) {
+                const int64_t j_end = box->hi[2];
+                for (int64_t j = box->lo[2]; j < j_end; ++j) {
+                    const int64_t k_end = box->hi[3];
+                    for (int64_t k = box->lo[3]; k < k_end; ++k) {
+                        over_relaxed_point(u, u_s0, u_s1, f, f_s0, f_s1, i, j, k);
+                    }
                 }
             }
         }

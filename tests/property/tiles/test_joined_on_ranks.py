@@ -16,6 +16,7 @@ from searching import search
 from thread_ranks import RankThreads, Way
 
 import lapwing as lw
+from lapwing.codegen.tile import forms_of
 from lapwing.errors import BuildError
 from lapwing.planner.choose import Wishes, make_plan
 from lapwing.planner.cuts import Cut
@@ -113,11 +114,41 @@ def by_sweep(u, sweeps):
                 u[i, j] = 0.25 * (u[i - 1, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 1]) + (0.25 if t > 3 else 0.5 * t)
 
 
+@lw.nest
+def walled(u, f, sweeps):
+    """Elements of the array that is written, and of one that is only read, that iterations at the ends of loops do not have."""
+    for t in range(sweeps):
+        for i in range(u.shape[0]):
+            for j in range(u.shape[1] - 1, -1, -1):
+                total = f[i, j]
+                if i > 0:
+                    total += u[i - 1, j] - f[i - 1, j]
+                if i < u.shape[0] - 2:
+                    total += 0.5 * u[i + 2, j]
+                if j > 0:
+                    total += u[i, j - 1] * f[i, j - 1]
+                if j < u.shape[1] - 1:
+                    total += u[i, j + 1]
+                u[i, j] = 0.2 * total
+
+
+@lw.nest
+def rows_of_groups(u, sweeps):
+    """Its innermost loop is long enough for rows to take turns; squares may be computed again."""
+    best = 1000.0
+    for t in range(sweeps):
+        for i in range(2, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 2):
+                u[i, j] = 0.25 * (u[i - 2, j] + u[i, j - 1] + u[i + 1, j] + u[i, j + 2]) - 0.01 * u[i, j] ** 2
+                best = min(best, u[i, j])
+    return best
+
+
 NESTS: dict[str, lw.Nest] = {
     nest.name: nest
     for nest in (
         *(gauss_seidel, upwards, wide_halo, guarded, nine_points, one_way, by_sweep),
-        *(over_relaxed, far_in_space),
+        *(over_relaxed, far_in_space, walled, rows_of_groups),
     )
 }
 
@@ -141,6 +172,8 @@ def calls(draw: st.DrawFn, name: str) -> tuple[lw.Nest, dict[str, Any], dict[str
 
 def cut_for(form: InnerForm, ranks: int) -> Cut:
     """The cut on which a form joins sweeps."""
+    if form.lanes_are_sweeps and len(form.order) > 2:
+        return Cut(form.order[0], tuple(ranks if k == form.order[1] else 1 for k in sorted(form.order)))
     along = form.order[-3 if form.coalesced else -1]
     return Cut(form.order[-2], tuple(ranks if k == along else 1 for k in sorted(form.order)))
 
@@ -150,7 +183,7 @@ def check(data: st.DataObject, name: str) -> None:
     bound, skew = nest.bind(found), nest.bind(found).analysis.skew
     assume(not bound.domain.is_empty)
     tiled = skewed_nest(bound, skew)
-    forms = [f for f in legal_forms(tiled, skewed_dependences(nest.dependences, skew)) if f.sweeps > 1]
+    forms = [f for f in forms_of(tiled, skewed_dependences(nest.dependences, skew)) if f.sweeps > 1]
     assert forms, "the nest joins no sweeps"
     form, ranks = data.draw(st.sampled_from(forms), label="form"), data.draw(st.sampled_from([2, 3, 4]), label="ranks")
     tile = data.draw(st.sampled_from([64, 128]) | st.integers(3, 150), label="tile")

@@ -274,7 +274,7 @@ def is_uniform(node: t.Typed, size: int, narrowed: frozenset[t.Load], tables: fr
         ):
             return True
         case t.Convert(dtype=dtype, operand=operand, trap=None) if is_of_indices(operand):
-            return dtype == WIDE[size]
+            return dtype == WIDE[size] or (dtype == "float64" and size == 8)
         case t.Convert(dtype=dtype, operand=operand, trap=None):
             return is_wide(operand) and _size(dtype) == size and is_uniform(operand, size, narrowed, tables)
         case t.Operation(dtype=dtype, operator=operator, operands=operands):

@@ -18,6 +18,10 @@ from lapwing.loopnest.binding import typed as t
 from lapwing.machine.vectors import has_fast_gathers
 from lapwing.tiling.sweep_lanes import Vector
 
+# How many elements may be lacking at an end of a box, and the C name of whether they are.
+Lacking = tuple[int, str]
+_NONE: tuple[Lacking, Lacking] = ((0, ""), (0, ""))
+
 # Where a step is: where all lanes are inside of the domain, where some rows may be outside, and at the ends of rows.
 FULL, ROWS, ENDS = "full", "rows", "ends"
 
@@ -68,7 +72,7 @@ class StepWriter(VectorBodyWriter):
 
     def _step(self, lines: Lines, where: str) -> None:
         own, streams, k = self._own, self.streams, self._own("position")
-        is_masked, is_inside = where != FULL, self._find_masks(lines, where)
+        is_masked, is_stored = where != FULL, self._find_masks(lines, where)
         for array in streams.written:
             first = f"{self._of(array, 'row')}[0]" if where == ENDS else self._of(array, "first")
             lines.add(f"const int64_t {self._of(array, 'here')} = {first} + {self._along_row(array)} * {k};")
@@ -107,7 +111,7 @@ class StepWriter(VectorBodyWriter):
                 last = self._element_of(row, own("last"))
                 element = f"{self.array(array)}[{out} + {self._along_row(array)} * {k}{self._from_first(array, row)}]"
                 store = f"{element} = {self._of(array, 'at')}[{k} * {self.at_once} + {last}];"
-                lines.add(f"if ({is_inside(last)}) {store}" if is_masked else store)
+                lines.add(f"if ({is_stored(last)}) {store}" if is_masked else store)
         self._move_on(lines)
         lines.add(IN_ORDER)
 
@@ -146,7 +150,7 @@ class StepWriter(VectorBodyWriter):
         sums, apart = self.accumulator(total.name), "0"
         if self.nest.by_sweep:
             sums, apart = f"&{self.word(total, own('sweep'))}", str(words)
-        given = f"{sums}, {apart}, {self._of_each(total)}, {steps}, {own('at_work')}, {self.count}"
+        given = f"{sums}, {apart}, {self._of_each(total)}, {steps}, {own('last')} + 1, {self.count}"
         lines.add(f"lw_exact_add_lanes({given});", f"{steps} = 0;")
 
     def _find_innermost_index(self, lines: Lines) -> None:
@@ -182,7 +186,7 @@ class StepWriter(VectorBodyWriter):
         return self._along(array, len(self.sweeps.skew) - 1)
 
     def _find_masks(self, lines: Lines, where: str) -> Callable[[str], str]:
-        """Declares which lanes are inside of the domain, as vectors; whether one of them is."""
+        """Declares which lanes are inside of the domain, as vectors; whether one of them stores what has come to it."""
         own, k = self._own, self._own("position")
         arrays = [own("active")] if where != FULL else []
         if where == ENDS:
@@ -192,7 +196,9 @@ class StepWriter(VectorBodyWriter):
         for v in self._all_vectors if arrays else ():
             vectors = (f"*(const {self._anywhere(self._lane_dtype)} *)({array} + {v * self.width})" for array in arrays)
             lines.add(f"const {self._type(self._lane_dtype)} {own('mask')}_{v} = {' & '.join(vectors)};")
-        return lambda lane: " & ".join(f"{array}[{lane}]" for array in arrays)
+        stored = [own("stored")] if where != FULL else []
+        stored += [f"{own('around')}[{own('end')}]"] if where == ENDS else []
+        return lambda lane: " && ".join(f"{array}[{lane}]" for array in stored)
 
     def _lead(self, lines: Lines, stream: Stream, v: int, where: str) -> None:
         """The nearest vector of a stream."""
@@ -223,9 +229,11 @@ class StepWriter(VectorBodyWriter):
         if where != FULL:
             tests.append(self._rows_there[self._row_is_there(array, offset)])
         if where == ENDS:
+            innermost = len(self.sweeps.skew) - 1
             (before, after), (its_before, its_after) = self.sweeps.halo[-1], self._halo_of(array)[-1]
             end = its_after - after - offset[-1] - self.sweeps.lagging
-            tests += self._within(k, size, before - its_before - offset[-1], end)
+            lacking = self._lacking_ends(array, innermost)
+            tests += self._within(k, size, before - its_before - offset[-1], end, lacking=lacking)
         test = f"if ({' && '.join(tests)}) " if tests else ""
         lines.add(f"{test}{self._element(array, offset)}_0[0] = {self.array(array)}[{here}{''.join(terms)}];")
 
@@ -249,7 +257,9 @@ class StepWriter(VectorBodyWriter):
             if k == len(outer) - 1 and len(self._rows) > 1:
                 # The last group may have rows that do not exist.
                 of, size, is_before_end = f"{of} * {len(self._rows)}", self._size_of_rows(), False
-            tests += self._within(of, size, before - its_before - o, its_after - after - o, is_before_end)
+            lacking = self._lacking_ends(array, k)
+            low, high = before - its_before - o, its_after - after - o
+            tests += self._within(of, size, low, high, is_before_end, lacking)
         return " && ".join(tests)
 
     def _size_of_rows(self) -> str:
@@ -258,20 +268,39 @@ class StepWriter(VectorBodyWriter):
         return plus(f"{self._high(k)} - {self._low(k)}", sum(self.sweeps.halo[k]))
 
     @staticmethod
-    def _within(place: str, size: str, low: int, high: int, is_before_end: bool = True) -> list[str]:
+    def _within(
+        place: str, size: str, low: int, high: int, is_before_end: bool = True, lacking: tuple[Lacking, Lacking] = _NONE
+    ) -> list[str]:
         """Tests of whether a place lies from one on to before another, which is counted from the end. is_before_end: whether all
-        places lie before the end itself."""
-        found = [f"{place} >= {low}"] if low > 0 else []
-        return [*found, f"{place} < {plus(size, high)}"] if high < 0 or not is_before_end else found
+        places lie before the end itself. lacking: how many of those may be lacking at either end."""
+        (before, at_first), (after, at_last) = lacking
+        found = [f"{place} >= {low}{some(before, at_first)}"] if low + before > 0 else []
+        ends = high - after < 0 or not is_before_end
+        return [*found, f"{place} < {plus(size, high)}{some(-after, at_last)}"] if ends else found
 
-    def _halo_of(self, array: str) -> list[tuple[int, int]]:
-        """How many elements of an array lie before and after the domain along every loop, as far as any are read."""
+    def _halo_of(self, array: str, is_within: bool = True) -> list[tuple[int, int]]:
+        """How many elements of an array lie before and after a box along every loop, as far as any are read. is_within: of one
+        within the domain, where no iteration lacks any."""
         halo = [(0, 0)] * len(self.sweeps.skew)
         for load, offset in self.streams.offsets.items():
             if load.array == array:
-                around = zip(halo, offset, self._ends_without(load), strict=True)
+                without = ((0, 0),) * len(offset) if is_within else self._ends_without(load)
+                around = zip(halo, offset, without, strict=True)
                 halo = [(max(b, -o - lacks), max(a, o - lacks_after)) for (b, a), o, (lacks, lacks_after) in around]
         return halo
+
+    def _lacking_ends(self, array: str, k: int) -> tuple[Lacking, Lacking]:
+        """How many of the elements around a box along a loop do not exist at either end of the domain."""
+        (before, after), (left_before, left_after) = self._halo_of(array)[k], self._halo_of(array, is_within=False)[k]
+        return (before - left_before, self._is_first(k)), (after - left_after, self._is_last(k))
+
+    def _is_first(self, k: int) -> str:
+        """The C name of whether a box begins where loop k does."""
+        return self._of(self._coordinates()[k], "is_first")
+
+    def _is_last(self, k: int) -> str:
+        """The same of its end."""
+        return self._of(self._coordinates()[k], "is_last")
 
     def _gather(self, lines: Lines, load: t.Load, where: str) -> None:
         """Elements of an array that is only read, of every lane its own. Of lanes outside of the domain it is one inside."""
@@ -372,3 +401,8 @@ class StepWriter(VectorBodyWriter):
             for steps in range(kept, 0, -1):
                 source = self._now(array) if steps == 1 else self._kept(array, steps - 1)
                 lines.add(*(f"{self._kept(array, steps)}_{v} = {source}_{v};" for v in vectors))
+
+
+def some(number: int, test: str) -> str:
+    """So many more where a test holds, in C."""
+    return f" {'+' if number > 0 else '-'} {times(abs(number), test)}" if number else ""

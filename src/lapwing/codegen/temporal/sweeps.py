@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 from lapwing.codegen.body.expression import C_TYPES
 from lapwing.codegen.body.text import Lines, mentions, plus, times
-from lapwing.codegen.temporal.steps import ENDS, FULL, ROWS, StepWriter
+from lapwing.codegen.temporal.steps import ENDS, FULL, ROWS, StepWriter, some
 from lapwing.codegen.temporal.streams import flattened
 from lapwing.codegen.temporal.vector_body import TERM_STEPS
 from lapwing.loopnest.binding import typed as t
@@ -29,30 +29,22 @@ class SweepTileWriter(StepWriter):
     """Writes a tile whose lanes are sweeps."""
 
     def _loops(self, lines: Lines, call: str) -> None:
-        own, sizes = self._own, self._sizes()
-        sweep, end = own("sweep"), own("sweep_end")
-        for k, (loop, size) in enumerate(zip(self.nest.space_loops, sizes, strict=True)):
-            # Of a skewed nest the box is in other coordinates than its elements, but for the outermost loop.
-            k_box, is_moved = k + self.nest.sweep_depth, self.bound.skew is not None and k > 0
-            low, high = self.bounds(loop) if is_moved else (f"box->lo[{k_box}]", f"box->hi[{k_box}]")
-            before, after = self.sweeps.halo[k]
-            lines.add(f"const int64_t {self._low(k)} = {low}, {self._high(k)} = {high};")
-            more, at_once = before + after, 1
-            if k == len(sizes) - 2:
-                at_once = len(self._rows)
-            elif k == len(sizes) - 1:
-                more += self.sweeps.lagging
-            number = plus(f"{self._high(k)} - {self._low(k)}", more + at_once - 1)
-            lines.add(f"const int64_t {size} = {f'({number}) / {at_once}' if at_once > 1 else number};")
-        shortest = self.sweeps.shortest_row(self.count) + self.sweeps.lagging
-        lines.add(f"const bool {own('fits')} = {' && '.join([f'{sizes[-1]} >= {shortest}', *self._covers()])};")
+        own = self._own
+        sweep, end, moved = own("sweep"), own("sweep_end"), own("moved")
         lines.add(f"const int64_t {end} = box->hi[0];", f"int64_t {sweep} = box->lo[0];")
-        lines.open(f"while ({own('fits')} && {end} - {sweep} >= {self.count // 2}) {{")
-        lines.add(f"const int64_t {own('at_work')} = lw_min_i64({self.count}, {end} - {sweep});")
+        lines.open(f"while ({end} - {sweep} >= {self.count // 2}) {{")
+        lines.add(f"const int64_t {own('last')} = lw_min_i64({self.count}, {end} - {sweep}) - 1;")
+        self._find_sizes(lines)
+        shortest = self.sweeps.shortest_row(self.count) + self.sweeps.lagging
+        fits = [f"{self._sizes()[-1]} >= {shortest}", *self._covers(), *self._moves_no_further()]
+        lines.add(f"const bool {own('fits')} = {' && '.join(fits)};", f"if (!{own('fits')}) break;")
         self._some_sweeps(lines)
-        lines.add(f"{sweep} += {own('at_work')};")
+        lines.add(f"{sweep} += {own('last')} + 1;")
         lines.close()
         lines.open(f"for (; {sweep} < {end}; ++{sweep}) {{")
+        lines.add(f"const lw_box {moved} = lw_moved(box, &tile->moves, {sweep} - box->lo[0]);")
+        lines.open("{")
+        lines.add(f"const lw_box *const box = &{moved};")
         index = self.index(self.nest.loop_names[0])
         if mentions(call, index):
             lines.add(f"const int64_t {index} = {'' if self.nest.loops[0].step == 1 else '-'}{sweep};")
@@ -70,6 +62,59 @@ class SweepTileWriter(StepWriter):
             name, (terms, count) = self.accumulator(total.name), self.terms_names(total)
             lines.add(f"lw_exact_add_all({name}, {terms}, {count});", f"{count} = 0;")
         lines.close_all()
+
+    def _find_sizes(self, lines: Lines) -> None:
+        """Of the box around what these sweeps do, and of the positions along every loop."""
+        own, sizes = self._own, self._sizes()
+        sweep, last = own("sweep"), own("last")
+        for k, (loop, size) in enumerate(zip(self.nest.space_loops, sizes, strict=True)):
+            k_box = k + self.nest.sweep_depth
+            if self._has_moves(k):
+                down, up = self._moves(k)
+                lines.add(f"const int64_t {down} = tile->moves.lo[{k_box}], {up} = tile->moves.hi[{k_box}];")
+                low = f"box->lo[{k_box}] - {down} * ({sweep} - box->lo[0] + {last})"
+                high = f"box->hi[{k_box}] - {up} * ({sweep} - box->lo[0])"
+            else:
+                low, high = self.bounds(loop)
+            before, after = self.sweeps.halo[k]
+            lines.add(f"const int64_t {self._low(k)} = {low}, {self._high(k)} = {high};")
+            if any(self._most_without[k]):
+                first, end = self.bounds(loop)
+                tests = (
+                    f"{self._is_first(k)} = {self._low(k)} == {first}, {self._is_last(k)} = {self._high(k)} == {end}"
+                )
+                lines.add(f"const bool {tests};")
+            more, at_once = before + after, 1
+            if k == len(sizes) - 2:
+                at_once = len(self._rows)
+            elif k == len(sizes) - 1:
+                more += self.sweeps.lagging
+            number = plus(f"{self._high(k)} - {self._low(k)}", more + at_once - 1)
+            lines.add(f"const int64_t {size} = {f'({number}) / {at_once}' if at_once > 1 else number};")
+
+    def _has_moves(self, k: int) -> bool:
+        """Whether the ends of boxes along a loop may move from sweep to sweep. Of a skewed nest boxes are in other coordinates
+        than elements, but for the outermost loop."""
+        return self.bound.skew is None or k == 0
+
+    def _moves(self, k: int) -> tuple[str, str]:
+        """The C names of by how much the ends along a loop lie lower in each sweep than in the one before."""
+        of = self._coordinates()[k]
+        return self._of(of, "low_moves"), self._of(of, "high_moves")
+
+    def _moves_no_further(self) -> Iterator[str]:
+        """Tests of whether lanes are as far behind one another in their rows as the ends of these move."""
+        k = len(self.sweeps.skew) - 1
+        if self._has_moves(k):
+            yield from (f"{moves} <= {self.sweeps.skew[k]}" for moves in self._moves(k))
+
+    def _ends_of_lane(self, k: int, lane: str) -> tuple[str, str]:
+        """How much later a lane begins than the box around all of them, and how much sooner it ends."""
+        if not self._has_moves(k):
+            return "", ""
+        (down, up), last = self._moves(k), self._own("last")
+        later = f" + {down} * " + (last if lane == "0" else f"lw_max_i64({last} - {lane}, 0)")
+        return later, "" if lane == "0" else f" - {up} * {lane}"
 
     @property
     def pointer_to_sum(self) -> str:
@@ -124,7 +169,6 @@ class SweepTileWriter(StepWriter):
         own, count, sizes, lane = self._own, self.count, self._sizes(), self._own("lane")
         *outer, _ = self._coordinates()
         last, lag, rows = own("last"), own("lag"), own("rows")
-        lines.add(f"const int64_t {last} = {own('at_work')} - 1;")
         lines.add(f"const int64_t {lag} = {flattened(self.sweeps.skew[:-1], sizes[1:-1])}; /* from lane to lane */")
         self._declare_memory(lines)
         # The number of the row after the last one of the domain, and a row in which lanes come to its end.
@@ -137,11 +181,13 @@ class SweepTileWriter(StepWriter):
         lines.add(f"const int64_t {rows} = {plus(f'{text} + {lag} * {last}', 2)};")
         lines.add(*(f"int64_t {self._of(x, 'of')}[{count}];" for x in outer))
         lane_type = C_TYPES[self._lane_dtype]
-        lines.add(f"{lane_type} {own('active')}[{self.at_once}] = {{0}};")
-        lines.add(f"{lane_type} {own('inside')}[{self._head + self._tail}][{self.at_once}]; /* at the ends of rows */")
+        lines.add(f"{lane_type} {own('active')}[{self.at_once}] = {{0}}; /* in this row */")
+        lines.add(f"bool {own('stored')}[{self.at_once}] = {{0}}; /* the same of any sweep */")
+        at_ends = f"[{self._head + self._tail}][{self.at_once}]"
+        lines.add(f"{lane_type} {own('inside')}{at_ends}; /* at the ends of rows */")
+        lines.add(f"bool {own('around')}{at_ends}; /* the same of any sweep */")
         for column in self._columns:
-            place = f"{column}[{self._head + self._tail}][{self.at_once}]"
-            lines.add(f"int64_t {place}; /* the position, or one inside */")
+            lines.add(f"int64_t {column}{at_ends}; /* the position, or one inside */")
         self._find_insides(lines)
         for array in self._row_arrays():
             start = " = {0}" if array in self.streams.written else ""
@@ -191,14 +237,24 @@ class SweepTileWriter(StepWriter):
         lines.open(f"for (int64_t {end} = 0; {end} < {ends}; ++{end}) {{")
         lines.add(f"const int64_t {k} = {end} < {self._head} ? {end} : {size} - {ends} + {end};")
         lines.open(f"for (int64_t {lane} = 0; {lane} < {self.count}; ++{lane}) {{")
-        behind, by, lag = f"{self.sweeps.skew[-1]} * {lane}", own("by"), self.sweeps.lag
+        behind, by, lag, inner = (
+            f"{self.sweeps.skew[-1]} * {lane}",
+            own("by"),
+            self.sweeps.lag,
+            len(self.sweeps.skew) - 1,
+        )
         lines.add(f"const int64_t {by} = {behind} - ({k} < {behind} ? {size} : 0), {at} = {k} - {by};")
         for row in self._rows:
             low, high = before + lag * row, -after - self.sweeps.lagging + lag * row
-            element = self._element_of(row, lane)
-            lines.add(f"{own('inside')}[{end}][{element}] = -({at} >= {low} && {at} < {plus(size, high)});")
+            element, (later, sooner) = self._element_of(row, lane), self._ends_of_lane(inner, lane)
+            around = f"{own('around')}[{end}][{element}]"
+            lines.add(f"{around} = {at} >= {low} && {at} < {plus(size, high)};")
+            within = [f"{at} >= {low}{later}" if later else "", f"{at} < {plus(size, high)}{sooner}" if sooner else ""]
+            lines.add(f"{own('inside')}[{end}][{element}] = -({' && '.join(filter(None, [around, *within]))});")
             for column, (none_before, none_after) in self._columns.items():
-                inside = f"lw_min_i64(lw_max_i64({at}, {low + none_before}), {plus(size, high - none_after - 1)})"
+                from_here = f"{low}{some(none_before, self._is_first(inner))}"
+                until_here = f"{plus(size, high - 1)}{some(-none_after, self._is_last(inner))}"
+                inside = f"lw_min_i64(lw_max_i64({at}, {from_here}), {until_here})"
                 lines.add(f"{column}[{end}][{element}] = {inside} + {by};")
         lines.close()
         lines.close()
@@ -391,11 +447,14 @@ class SweepTileWriter(StepWriter):
         if rows > 1:
             places[-1] = plus(f"{places[-1]} * {rows}", row)
             ends[-1] = self._size_of_rows()
-        tests = []
-        for place, size, (before, after) in zip(places, ends, self.sweeps.halo, strict=False):
-            tests += [f"{place} >= {before}", f"{place} < {plus(size, -after)}"]
-        active = f"{own('active')}[{element}]"
-        lines.add(f"{active} = -({' && '.join(tests)});")
+        of_any, of_lane = [], []
+        for k, (place, size, (before, after)) in enumerate(zip(places, ends, self.sweeps.halo, strict=False)):
+            later, sooner = self._ends_of_lane(k, lane)
+            of_any += [f"{place} >= {before}", f"{place} < {plus(size, -after)}"]
+            of_lane += [f"{place} >= {before}{later}"] if later else []
+            of_lane += [f"{place} < {plus(size, -after)}{sooner}"] if sooner else []
+        active, stored = f"{own('active')}[{element}]", f"{own('stored')}[{element}]"
+        lines.add(f"{stored} = {' && '.join(of_any)};", f"{active} = -({' && '.join([stored, *of_lane])});")
         *around, innermost = self.nest.space_loops
         if innermost.name in self.indices:
             behind = plus(f"{self.sweeps.skew[-1]} * {lane}", self.sweeps.lag * row)
@@ -436,24 +495,39 @@ class SweepTileWriter(StepWriter):
         tests = []
         for k, (before, after) in enumerate(self._ends_without(self._elements()[name])[:-1]):
             around_before, around_after = self.sweeps.halo[k]
-            tests += [f"{places[k]} >= {around_before + before}"] if before else []
-            tests += [f"{places[k]} < {plus(ends[k], -around_after - after)}"] if after else []
+            if before:
+                tests.append(f"{places[k]} >= {around_before}{some(before, self._is_first(k))}")
+            if after:
+                tests.append(f"{places[k]} < {plus(ends[k], -around_after)}{some(-after, self._is_last(k))}")
         return tests
 
     def _first_row(self, name: str, lane: str, row: int) -> str:
         """The place of an element at position 0 of the first row of the domain that has one."""
         ends = zip(self.sweeps.halo, self._ends_without(self._elements()[name])[:-1], strict=False)
-        rows = [before + lacking for (before, _), (lacking, _) in ends]
-        terms = [f" + {times(before, self._along(name, k))}" for k, before in enumerate(rows) if before]
+        terms = []
+        for k, ((before, _), (lacking, _)) in enumerate(ends):
+            terms += [f" + {times(before, self._along(name, k))}"] if before else []
+            terms += [f" + {times(lacking, self._is_first(k))} * {self._along(name, k)}"] if lacking else []
         return f"{self._of(name, 'origin')}{''.join(terms)}{self._behind(name, lane, row)}"
 
 
-_KNOWN: WeakKeyDictionary[BoundNest, dict[InnerForm, bool]] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[BoundNest, dict[InnerForm, tuple[bool, bool]]] = WeakKeyDictionary()
 
 
 def has_sweep_lanes(bound: BoundNest, form: InnerForm) -> bool:
-    """Whether there is code for a form whose lanes are sweeps. Planning asks again and again."""
+    """Whether there is code for a form whose lanes are sweeps."""
+    return _known(bound, form)[0]
+
+
+def may_move_ends(bound: BoundNest, form: InnerForm) -> bool:
+    """Whether the ends of boxes may move from sweep to sweep in a form whose lanes are sweeps, as those of steps and ranks do."""
+    return _known(bound, form)[1]
+
+
+def _known(bound: BoundNest, form: InnerForm) -> tuple[bool, bool]:
+    """Planning asks again and again."""
     known = _KNOWN.setdefault(bound, {})
     if form not in known:
-        known[form] = sweep_lanes(bound, form.rows) is not None and SweepTileWriter(bound, (), form).is_written
+        writer = SweepTileWriter(bound, (), form) if sweep_lanes(bound, form.rows) is not None else None
+        known[form] = (False, False) if writer is None else (writer.is_written, writer.may_move_ends)
     return known[form]
