@@ -95,6 +95,14 @@ LW_CONVERSIONS(u16, uint16_t)
 LW_CONVERSIONS(u32, uint32_t)
 LW_CONVERSIONS(b, bool)
 
+/* Of an operand that compilers see once, or they branch. */
+#define LW_ABSOLUTE(suffix, type)                                                                                      \
+    LW_INLINE type lw_abs_##suffix(type x) { return (type)(x < 0 ? -x : x); }
+LW_ABSOLUTE(i64, int64_t)
+LW_ABSOLUTE(i32, int32_t)
+LW_ABSOLUTE(i16, int16_t)
+LW_ABSOLUTE(i8, int8_t)
+
 LW_INLINE double lw_abs_f64(double x) { return fabs(x); }
 LW_INLINE float lw_abs_f32(float x) { return fabsf(x); }
 LW_INLINE double lw_fabs(double x) { return fabs(x); }

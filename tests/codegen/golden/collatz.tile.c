@@ -32,10 +32,10 @@ LW_INLINE void collatz_point(int32_t *restrict steps, int64_t steps_shape0, int6
             const int64_t x_3 = (lw_mod_i64(x_2, INT64_C(2)) == INT64_C(0)) ? lw_floordiv_i64(x_2, INT64_C(2))
                     : ((INT64_C(3) * x_2) + INT64_C(1));
             const int64_t count_3 = count_2 + INT64_C(1);
-            count_2 = lw_fitting(count_3, -INT64_C(1125899906842624), INT64_C(1125899906842624), 1, trap);
-            x_2 = lw_fitting(x_3, -INT64_C(1125899906842624), INT64_C(1125899906842624), 2, trap);
+            count_2 = count_3;
+            x_2 = lw_fitting(x_3, -INT64_C(1125899906842624), INT64_C(1125899906842624), 1, trap);
         }
-        steps[k] = (int32_t)lw_fitting(count_2, (-INT64_C(2147483648)), INT64_C(2147483647), 3, trap);
+        steps[k] = (int32_t)lw_fitting(count_2, (-INT64_C(2147483648)), INT64_C(2147483647), 2, trap);
         int64_t last_3;
         int64_t longest_4;
         bool last_is_set_2;
@@ -55,7 +55,7 @@ LW_INLINE void collatz_point(int32_t *restrict steps, int64_t steps_shape0, int6
         longest_2_2 = longest_4;
     }
     *longest_5 = longest_2_2;
-    *last_4 = lw_assigned(last_is_set, 4, trap) ? last : 0;
+    *last_4 = lw_assigned(last_is_set, 3, trap) ? last : 0;
 }
 
 void lw_tile_compute(lw_tile *tile, const lw_box *box) {

@@ -284,11 +284,9 @@ class Printer:
         return f"lw_shifted({call}, {stripped(operands[1])}, {node.trap}, trap)"
 
     def _absolute(self, dtype: str, operand: str) -> str:
-        if dtype.startswith("float"):
-            return f"lw_abs_{SUFFIXES[dtype]}({stripped(operand)})"
         if dtype.startswith("uint"):
             return operand
-        return _narrowed(dtype, f"({operand} < 0 ? -{operand} : {operand})")
+        return f"lw_abs_{SUFFIXES[dtype]}({stripped(operand)})"
 
 
 # Operations on complex numbers that are functions of support.h.

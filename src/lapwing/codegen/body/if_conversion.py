@@ -640,3 +640,26 @@ def _loads_in(node: t.Typed) -> Iterator[t.Load]:
         case _:
             for child in t.children(node):
                 yield from _loads_in(child)
+
+
+def folded(value: t.Typed) -> t.Typed:
+    """An expression without conditions of which the truth is known."""
+    match value:
+        case t.Select(test=t.Literal(value=known), then=then, otherwise=otherwise):
+            return then if known else otherwise
+        case t.Operation(operator="not", operands=(t.Literal(value=known),), dtype="bool"):
+            return t.Literal("bool", not known)
+        case t.Operation(operator="&" | "&&" | "|" | "||" as operator, operands=operands, dtype="bool"):
+            absorbing = operator in ("|", "||")
+            left: list[t.Typed] = []
+            for operand in operands:
+                if not isinstance(operand, t.Literal):
+                    left.append(operand)
+                elif bool(operand.value) == absorbing and (not left or operator in ("|", "&")):
+                    return t.Literal("bool", absorbing)
+                elif bool(operand.value) == absorbing:
+                    left.append(operand)
+            if not left:
+                return t.Literal("bool", not absorbing)
+            return left[0] if len(left) == 1 else replace(value, operands=tuple(left))
+    return value

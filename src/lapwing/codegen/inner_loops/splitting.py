@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from lapwing.affine.affine import Affine
 from lapwing.codegen.body.conditional_calls import calls_by_strips
+from lapwing.codegen.body.if_conversion import folded
 from lapwing.codegen.body.loop_ends import MIRRORED
 from lapwing.codegen.body.widening import COMPARISONS
 from lapwing.codegen.inner_loops.elements import Certain, NewLocal, elements_in
@@ -228,23 +229,4 @@ def _folded(value: t.Typed, node: t.Operation, truth: bool) -> t.Typed:
     """An expression with a comparison's truth in its place, and what follows from that."""
     if value == node:
         return t.Literal("bool", truth)
-    value = t.mapped(value, lambda child: _folded(child, node, truth))
-    match value:
-        case t.Select(test=t.Literal(value=known), then=then, otherwise=otherwise):
-            return then if known else otherwise
-        case t.Operation(operator="not", operands=(t.Literal(value=known),), dtype="bool"):
-            return t.Literal("bool", not known)
-        case t.Operation(operator="&" | "&&" | "|" | "||" as operator, operands=operands, dtype="bool"):
-            absorbing = operator in ("|", "||")
-            left: list[t.Typed] = []
-            for operand in operands:
-                if not isinstance(operand, t.Literal):
-                    left.append(operand)
-                elif bool(operand.value) == absorbing and (not left or operator in ("|", "&")):
-                    return t.Literal("bool", absorbing)
-                elif bool(operand.value) == absorbing:
-                    left.append(operand)
-            if not left:
-                return t.Literal("bool", not absorbing)
-            return left[0] if len(left) == 1 else replace(value, operands=tuple(left))
-    return value
+    return folded(t.mapped(value, lambda child: _folded(child, node, truth)))

@@ -29,11 +29,14 @@ from lapwing.codegen.outer_loops.independence import (
     accesses_in,
     assigned_outside,
     first_of,
+    inner_indices,
     is_recurrence,
     may_be_apart,
     may_be_repeated,
     stores_in,
 )
+from lapwing.codegen.outer_loops.interior import interior
+from lapwing.codegen.outer_loops.normalisation import normalised
 from lapwing.codegen.outer_loops.ranges import form_of
 from lapwing.codegen.outer_loops.scalar_replacement import with_scalars
 from lapwing.codegen.outer_loops.skewing import Carried, ahead, carried, looked_at, only_stores, skewed, waits_long
@@ -58,7 +61,8 @@ class OuterLoop:
     largest elements that are computed with; ``repeats``: whether an iteration may be done twice; ``rows``: whether lanes go
     through rows of their own; ``is_skewed``: whether each lane is some steps behind the one before it; ``carried``: elements that
     they have from earlier steps then, and ``ahead`` those that are stored later; ``length``: how many iterations lanes go through
-    then, where all have as many, and that is known before; ``extrema``: what each lane looks for by itself."""
+    then, where all have as many, and that is known before; ``extrema``: what each lane looks for by itself; ``first``,
+    ``until``: lanes are for iterations from all of these on, and before all of those."""
 
     index: str
     statements: tuple[t.TypedStatement, ...]
@@ -72,6 +76,8 @@ class OuterLoop:
     ahead: frozenset[t.Load] = frozenset()
     length: t.Typed | None = None
     extrema: tuple[t.Accumulator, ...] = ()
+    first: tuple[t.Typed, ...] = ()
+    until: tuple[t.Typed, ...] = ()
 
     @property
     def most_rows(self) -> int:
@@ -104,12 +110,23 @@ def outer_loop(
     """
     if not any(isinstance(s, t.TypedFor) for s in body):
         return None
+    body = tuple(map(t.without_continue, body))
     extrema = _extrema(bound, body) if is_measured else ()
     if extrema is None or len(list(accesses_in(body))) > _MOST_ACCESSES or not _is_known(body, bool(extrema)):
         return None
     changed = with_scalars(with_choices(bound, body, unguarded(bound)))
-    found = None if is_chain else _independent(bound, body, changed, index, probe)
+    found = None if is_chain else _inside(bound, body, index, probe) or _independent(bound, body, changed, index, probe)
     return found or _wavefront(changed, index, probe, is_measured, extrema)
+
+
+def _inside(bound: BoundNest, body: Sequence[t.TypedStatement], index: str, probe: Lanes) -> OuterLoop | None:
+    """The loop where its iterations are away from the ends of arrays, if there are others."""
+    inside = interior(bound, body, index)
+    if not inside.first and not inside.until:
+        return None
+    changed = with_scalars(with_choices(bound, inside.statements, unguarded(bound)))
+    found = _independent(bound, inside.statements, changed, index, probe)
+    return None if found is None else replace(found, first=inside.first, until=inside.until)
 
 
 def _independent(
@@ -118,7 +135,7 @@ def _independent(
     """The loop where iterations may be done together. changed: its body without branches."""
     if not any(map(probe.varies, stores_in(body))):
         return None
-    for statements, later in _parts(changed, index, probe):
+    for statements, later in _parts(normalised(changed, index), index, probe):
         if not may_be_apart(statements, later, index):
             continue
         lanes = probe.of(varying_locals(statements, later, probe))
@@ -208,9 +225,7 @@ def _is_known(body: Sequence[t.TypedStatement], has_extrema: bool) -> bool:
     are_known = (
         isinstance(s, kinds) or (has_extrema and isinstance(s, t.TypedAccumulate)) for s in t.all_statements(body)
     )
-    return all(are_known) and not any(
-        t.may_raise(node) for s in t.all_statements(body) for value in t.own_values(s) for node in t.walk(value)
-    )
+    return all(are_known)
 
 
 def _has_better(bound: BoundNest, body: Sequence[t.TypedStatement], probe: Lanes) -> bool:
@@ -352,8 +367,12 @@ def rows_of(
 ) -> tuple[Window, ...]:
     """The elements of an innermost loop that lie in rows of the lanes' own, and are not stored to, or not before they are looked
     at; none where they are of too many rows."""
-    stored = {target.array for target in stores_in(loop.body)}
-    own = (a for a in dict.fromkeys(accesses_in(loop.body)) if lanes.along_rows(a, loop.index.name))
+    stored, inner = {target.array for target in stores_in(loop.body)}, set(inner_indices(loop.body))
+    own = (
+        a
+        for a in dict.fromkeys(accesses_in(loop.body))
+        if lanes.along_rows(a, loop.index.name) and not inner.intersection(t.indices_of(a))
+    )
     found = [access for access in own if access.array not in stored or access in ahead]
     forwards = [access for access in found if lanes.along_rows(access, loop.index.name) > 0]
     rows = (

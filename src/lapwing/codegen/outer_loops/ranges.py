@@ -77,4 +77,7 @@ def form_of(node: t.Typed) -> Affine | None:
             if a is None or b is None:
                 return None
             return a + b if operator == "+" else a - b
+        case t.Operation(dtype="int64", operator="unary -", operands=(operand,)):
+            form = form_of(operand)
+            return None if form is None else -form
     return None

@@ -144,10 +144,13 @@ def _with_kept(statements: Sequence[t.TypedStatement]) -> list[t.TypedStatement]
 
 def _with_factor(loop: t.TypedFor, index: str, factor: int) -> t.TypedFor:
     """The loop with its index and so many times that of the loop around it for its index."""
-    if not factor:
-        return loop
-    own, further = loop.index.name, Affine.of(index) * factor
-    forms = {own: Affine.of(own) - further}
+    return with_index_moved(loop, Affine.of(index) * factor) if factor else loop
+
+
+def with_index_moved(loop: t.TypedFor, by: Affine) -> t.TypedFor:
+    """The loop with an index that is larger by so much."""
+    own = loop.index.name
+    forms = {own: Affine.of(own) - by}
 
     def moved(node: t.Typed) -> t.Typed:
         match node:
@@ -155,9 +158,12 @@ def _with_factor(loop: t.TypedFor, index: str, factor: int) -> t.TypedFor:
                 return t.AffineValue("int64", forms[own])
             case t.AffineValue(affine=affine):
                 return replace(node, affine=affine.substitute(forms))
-            case t.Load(subscripts=subscripts):
-                return replace(node, subscripts=tuple(map(moved_subscript, subscripts)))
+            case t.Load():
+                return moved_load(node)
         return t.mapped(node, moved)
+
+    def moved_load(load: t.Load) -> t.Load:
+        return replace(load, subscripts=tuple(map(moved_subscript, load.subscripts)))
 
     def moved_subscript(subscript: t.AffineSubscript | t.LookupSubscript) -> t.AffineSubscript | t.LookupSubscript:
         if isinstance(subscript, t.AffineSubscript):
@@ -165,10 +171,16 @@ def _with_factor(loop: t.TypedFor, index: str, factor: int) -> t.TypedFor:
         return replace(subscript, index=moved(subscript.index))
 
     def later(bound: t.Typed) -> t.Typed:
-        return t.Operation("int64", "+", (bound, t.AffineValue("int64", further)))
+        return t.Operation("int64", "+", (bound, t.AffineValue("int64", by)))
 
-    body = tuple(t.with_values(statement, moved) for statement in loop.body)
-    return replace(loop, start=later(loop.start), stop=later(loop.stop), body=body, independent=False)
+    return replace(
+        loop,
+        start=later(loop.start),
+        stop=later(loop.stop),
+        body=tuple(t.with_values(statement, moved) for statement in loop.body),
+        independent=False,
+        exist=frozenset(map(moved_load, loop.exist)),
+    )
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, reduce
 
 from lapwing.codegen.body.expression import C_TYPES, stripped
 from lapwing.codegen.body.text import indented, wrapped
@@ -75,11 +75,12 @@ class OuterLoopWriter(ModuleWriter):
         first, last = (stripped(self.printer.print(bound)) for bound in (loop.start, loop.stop))
         with self._of_one_iteration():
             one_by_one = list(self._inner_block(loop.body, place))
+        before, at_each = self._lane_loops_of(made, x, first, end)
         return [
             "{",
-            *indented([f"const int64_t {end} = {last};", *self._lane_loops_of(made, x, first, end)]),
+            *indented([f"const int64_t {end} = {last};", *before]),
             f"    for (; {x} < {end}; ++{x}) {{",
-            *indented(one_by_one),
+            *indented([*at_each, *one_by_one]),
             "    }",
             "}",
         ]
@@ -88,19 +89,36 @@ class OuterLoopWriter(ModuleWriter):
         """Looks at the nest's innermost loop. is_chain: whether its iterations wait for one another."""
         self._made(self.bound.body.statements, index, WHOLE, is_chain)
 
-    def innermost_in_lanes(self, index: str, begin: str, end: str) -> Sequence[str]:
-        """That loop, from which iterations are left that are done one by one; none where it is as it stands."""
+    def innermost_in_lanes(self, index: str, begin: str, end: str) -> tuple[list[str], list[str]]:
+        """What goes before that loop, from which iterations are left that are done one by one, and before each of these; nothing
+        where it is as it stands."""
         made = self._lanes_at.get(WHOLE)
-        return [] if made is None else self._lane_loops_of(made, self.index(index), begin, end)
+        return ([], []) if made is None else self._lane_loops_of(made, self.index(index), begin, end)
 
-    def _lane_loops_of(self, made: tuple[OuterLoop, str, list[str]], x: str, begin: str, end: str) -> list[str]:
+    def _lane_loops_of(
+        self, made: tuple[OuterLoop, str, list[str]], x: str, begin: str, end: str
+    ) -> tuple[list[str], list[str]]:
         """The call for as many iterations as make vectors, if there are enough for one, and what lanes go through together is
-        long enough."""
+        long enough: before the loop over those that are left, or in it, where others come first."""
         loop, call, _ = made
-        enough = f"{end} - {x} >= LW_LANES"
+        lines, until = [f"int64_t {x} = {begin};"], end
+        if loop.first or loop.until:
+            first, until = (self.names.get(("lanes", what, x), f"{x}_{what}") for what in ("whole_from", "whole_until"))
+            ends = [(first, "lw_max_i64", x, loop.first), (until, "lw_min_i64", end, loop.until)]
+            for name, function, own, others in ends:
+                printed = (stripped(self.printer.print(other)) for other in others)
+                lines.append(f"const int64_t {name} = {reduce(f'{function}({{}}, {{}})'.format, printed, own)};")
+        enough = f"{until} - {x} >= LW_LANES"
         if loop.length is not None:
             enough += f" && {stripped(self.printer.print(loop.length))} >= {FEWEST_STEPS} * LW_LANES"
-        return [f"int64_t {x} = {begin};", f"if ({enough}) {x} = {call.format(x, end)};"]
+        if until == end:
+            return [*lines, f"if ({enough}) {x} = {call.format(x, end)};"], []
+        inside = [
+            f"if ({x} == {first} && {enough}) {{",
+            f"    {x} = {call.format(x, until)};",
+            f"    if ({x} == {end}) break;",
+        ]
+        return lines, [*inside, "}"]
 
     @staticmethod
     def _calls(loop: OuterLoop, call: str, x: str, end: str) -> list[str]:

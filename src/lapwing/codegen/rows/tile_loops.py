@@ -290,11 +290,13 @@ class TileWriter(OuterLoopWriter, FaceWriter):
     def _plain_loop(self, lines: Lines, k: int, start: str, stop: str, pragma: str) -> None:
         """The innermost loop over a range, in strips where it is distributed over several."""
         if not self._parts:
-            several = () if self._stride else self.innermost_in_lanes(self.nest.loops[k].name, start, stop)
+            several, at_each = (
+                ([], []) if self._stride else self.innermost_in_lanes(self.nest.loops[k].name, start, stop)
+            )
             if several:
                 lines.open("{")
                 lines.add(*several)
-                self._loop_over(lines, k, "", stop, self.point_call(), pragma)
+                self._loop_over(lines, k, "", stop, self.point_call(), "" if at_each else pragma, at_each)
                 lines.close()
                 return
             self._loop_over(lines, k, start, stop, self.point_call(), pragma)
@@ -321,7 +323,10 @@ class TileWriter(OuterLoopWriter, FaceWriter):
             lines.add(*self.strip_calls(part, self.coordinate(self.nest.loops[k].name), (strip, strip_end)))
         lines.close()
 
-    def _loop_over(self, lines: Lines, k: int, start: str, stop: str, call: str, pragma: str) -> None:
+    def _loop_over(
+        self, lines: Lines, k: int, start: str, stop: str, call: str, pragma: str, at_each: Sequence[str] = ()
+    ) -> None:
+        """at_each: what comes before every iteration."""
         name = self.nest.loops[k].name
         x, opening = self.coordinate(name), ""
         moves = f"++{x}"
@@ -335,7 +340,7 @@ class TileWriter(OuterLoopWriter, FaceWriter):
             lines.open(opening)
         lines.add(*([pragma] if pragma else []))
         lines.open(f"for ({f'int64_t {x} = {start}' if start else ''}; {x} < {stop}; {moves}) {{")
-        lines.add(*self.index_from_coordinates(name), call)
+        lines.add(*at_each, *self.index_from_coordinates(name), call)
         lines.close()
         if opening:
             lines.close()

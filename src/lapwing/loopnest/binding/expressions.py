@@ -22,6 +22,7 @@ from lapwing.loopnest.binding.promotion import (  # fmt: skip
     EXACT_IN_DOUBLE,
     INT64_MAX,
     INT64_MIN,
+    LARGEST_STEP,
     NP_BOOL,
     PARTS,
     PY_BOOL,
@@ -40,7 +41,7 @@ from lapwing.loopnest.binding.promotion import (  # fmt: skip
     scalar_type,
 )
 from lapwing.loopnest.binding.signs import Sign, sign_of
-from lapwing.loopnest.binding.values import Value, literal_of, truth
+from lapwing.loopnest.binding.values import Counted, Value, literal_of, truth
 from lapwing.loopnest.functions import (
     MATH_BINARY,
     MATH_SCALES,
@@ -273,7 +274,12 @@ class ExpressionLowering(ComplexLowering):
             self._check_python_int(interval, line)
             if value.only is None and not fits(interval, dtype):
                 self._mixed(value, line)
-        return Value(t.Operation(dtype, f"unary {operator}", (value.code,)), value.types, interval)
+        reach = value.reached(dtype)
+        if reach is not None:
+            low, high = reach
+            reach = (-high, -low) if operator == "-" else (~high, ~low)
+            reach = reach if fits(reach, dtype) else None
+        return Value(t.Operation(dtype, f"unary {operator}", (value.code,)), value.types, interval, reach=reach)
 
     def _binary(self, operator: str, a: Value, b: Value, line: int, check_overflow: bool = True) -> Value:
         """Arithmetic: the dtype it computes in must be the same for every type the operands may have."""
@@ -281,6 +287,7 @@ class ExpressionLowering(ComplexLowering):
         by_numpy: set[str] = set()
         results: set[ScalarType] = set()
         python_interval: Interval | None = None
+        reached: list[Interval | None] = []
         for ka, kb in itertools.product(a.types, b.types):
             if is_pythons(ka, kb):
                 compute, result = self._python_arithmetic(operator, ka, kb, line)
@@ -293,6 +300,9 @@ class ExpressionLowering(ComplexLowering):
             else:
                 compute, result = self._numpy_arithmetic(operator, a, ka, b, kb, line)
                 by_numpy.add(compute)
+                reached.append(
+                    self._reach(operator, a.integers(ka), b.integers(kb), result) if result.is_integer else None
+                )
             results.add(result)
         if (
             by_python == {"int64"}
@@ -313,7 +323,17 @@ class ExpressionLowering(ComplexLowering):
         result_dtype = "float64" if operator == "/" and not is_inexact(dtype) else dtype
         interval = python_interval if PY_INT in results else None
         code = t.Operation(result_dtype, typed_operator, operands, trap)
-        return Value(code, frozenset(results), interval, _python_results(operator, a, b))
+        known = [one for one in reached if one is not None]
+        reach = _around(known) if known and len(known) == len(reached) else None
+        constants = _python_results(operator, a, b)
+        return Value(code, frozenset(results), interval, constants, reach, _counted_on(operator, a, b))
+
+    def _reach(self, operator: str, a: Interval, b: Interval, result: ScalarType) -> Interval | None:
+        """The range of what NumPy computes of integers, where nothing wraps and nothing is divided by zero."""
+        if operator not in _EXACT or (operator in ("//", "%") and b[0] <= 0):
+            return None
+        exact = self._interval(operator, a, b, 0, check=False)
+        return exact if fits(exact, result.dtype) else None
 
     @staticmethod
     def _may_wrap(operator: str, a: Value, b: Value, by_numpy: set[str], python_interval: Interval) -> bool:
@@ -360,7 +380,9 @@ class ExpressionLowering(ComplexLowering):
             if not result.weak and value.only == PY_INT:
                 self._check_fits(value.integers(PY_INT), compute, line, f"{operator} with {compute}")
         if not result.weak:
-            return Value(t.Operation(compute, operator, operands), frozenset({result}))
+            is_known = operator == ">>" and a.extent[0] >= 0 and b.extent[0] >= 0 and fits(a.extent, compute)
+            reach = (0, a.extent[1] >> min(b.extent[0], 64)) if is_known else None
+            return Value(t.Operation(compute, operator, operands), frozenset({result}), reach=reach)
         counts = max(0, b.extent[0]), max(0, b.extent[1])
         if operator == "<<":
             counts = counts[0], min(counts[1], 64)
@@ -455,11 +477,12 @@ class ExpressionLowering(ComplexLowering):
             case "//":
                 bound = max(map(abs, a))
                 interval = (-bound, bound)
-            case "&" if a[0] >= 0 and b[0] >= 0:
-                interval = (0, min(a[1], b[1]))
+            case "&" if a[0] >= 0 or b[0] >= 0:
+                interval = (0, min(high for low, high in (a, b) if low >= 0))
             case _:
                 bits = max(x.bit_length() for pair in (a, b) for x in pair)
-                interval = (-(2**bits), 2**bits - 1)
+                low = -(2**bits) if min(a[0], b[0]) < 0 else max(a[0], b[0]) if operator == "|" else 0
+                interval = (low, 2**bits - 1)
         if check:
             self._check_python_int(interval, line)
         return interval
@@ -562,7 +585,11 @@ class ExpressionLowering(ComplexLowering):
         interval = (min(i[0] for i in intervals), max(i[1] for i in intervals)) if intervals else None
         for dtype in sorted({v.code.dtype for v in values}, key=_SIZES.index):
             if all(self._representable(v, kind, dtype) for v in values for kind in v.types):
-                return Value(t.Literal(dtype, 0), types, interval, _all_constants(values))
+                counted = {value.counted for value in values}
+                return Value(
+                    t.Literal(dtype, 0), types, interval, _all_constants(values), _all_reached(values, dtype),
+                    counted.pop() if len(counted) == 1 else None,
+                )  # fmt: skip
         described = ", ".join(v.describe() for v in values)
         self._refuse(
             line, f"values of types {described} meet", "convert them to one type, for example numpy.float64(x)"
@@ -619,7 +646,9 @@ class ExpressionLowering(ComplexLowering):
         dtype = "bool" if name == "bool_" else name
         if has_complex(argument) and dtype not in (*PARTS, "bool"):
             self._refuse(line, f"{function} of a complex number", _REAL_FUNCTION)
-        return Value(self._assign(argument, dtype, line, function), frozenset({ScalarType(dtype)}))
+        return Value(
+            self._assign(argument, dtype, line, function), frozenset({ScalarType(dtype)}), reach=argument.reached(dtype)
+        )
 
     def _integer_sum(self, terms: list[Value], line: int) -> Value:
         """What numpy.sum gives of integers and bools, of 64 bits. Floats it adds in an order of its own."""
@@ -659,11 +688,12 @@ class ExpressionLowering(ComplexLowering):
         if compared != dtype and not holds_exactly(compared, dtype):
             # NumPy compares a Python float with a float32 as float32s, yet min returns the float it was given.
             code = t.Select(dtype, test, second, first)
-        interval = joined.interval
+        interval, reach, pick = joined.interval, joined.reach, min if function == "min" else max
         if interval is not None and a.only == b.only == PY_INT:
-            pick = min if function == "min" else max
             interval = (pick(a.extent[0], b.extent[0]), pick(a.extent[1], b.extent[1]))
-        return Value(code, joined.types, interval, joined.constants)
+        if reach is not None:
+            reach = (pick(a.extent[0], b.extent[0]), pick(a.extent[1], b.extent[1]))
+        return Value(code, joined.types, interval, joined.constants, reach)
 
     def _math(self, name: str, arguments: list[Value], line: int) -> Value:
         for value in arguments:
@@ -795,13 +825,19 @@ class ExpressionLowering(ComplexLowering):
             self._check_python_int(interval, line)
             if value.only is None and not fits(interval, value.code.dtype):
                 self._mixed(value, line)
-        return Value(t.Operation(value.code.dtype, "abs", (value.code,)), types, interval)
+        reach = value.reached(value.code.dtype)
+        if reach is not None:
+            largest = max(map(abs, reach))
+            reach = (0, largest) if fits((0, largest), value.code.dtype) else None
+        return Value(t.Operation(value.code.dtype, "abs", (value.code,)), types, interval, reach=reach)
 
 
 _COMPLEX_FUNCTIONS = {*NUMPY_LOOPS, *NUMPY_COMPLEX_LOOPS, *MATH_TESTS, "where", "conjugate", "square"}
 _REAL_FUNCTION = (
     "it takes real numbers: take a part of it, as z.real, its modulus, abs(z), or NumPy's function of that name"
 )
+# Whose results intervals say, where none wraps.
+_EXACT = frozenset({"+", "-", "*", "//", "%", "&", "|", "^"})
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y,
 }  # fmt: skip
@@ -842,6 +878,26 @@ def _all_constants(values: Sequence[Value]) -> frozenset[float] | None:
     """Those of all of several values, where all are known."""
     known = [value.python_floats for value in values]
     return frozenset[float]().union(*(each for each in known if each)) if None not in known else None
+
+
+def _counted_on(operator: str, a: Value, b: Value) -> Counted | None:
+    """What a sum or a difference of Python ints counts from, where one of them is a step."""
+    if operator not in ("+", "-") or any(kind not in (PY_INT, PY_BOOL) for kind in a.types | b.types):
+        return None
+    for value, step in ((a, b), (b, a)) if operator == "+" else ((a, b),):
+        if value.counted is not None and max(map(abs, step.extent)) <= LARGEST_STEP:
+            return value.counted
+    return None
+
+
+def _all_reached(values: Sequence[Value], dtype: str) -> Interval | None:
+    """The integers of a dtype that several values can be, where all are such."""
+    known = [value.reached(dtype) for value in values]
+    return _around([one for one in known if one is not None]) if None not in known else None
+
+
+def _around(intervals: Sequence[Interval]) -> Interval:
+    return min(low for low, _ in intervals), max(high for _, high in intervals)
 
 
 def _operand_advice(operator: str) -> str:

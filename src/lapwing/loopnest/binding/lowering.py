@@ -21,6 +21,7 @@ from lapwing.loopnest.binding.complex_numbers import has_complex
 from lapwing.loopnest.binding.expressions import ExpressionLowering, Surroundings
 from lapwing.loopnest.binding.promotion import (
     CARRIED_LIMIT,
+    COUNTED_FROM,
     INT64_MAX,
     INT64_MIN,
     NUMPY_FLOAT,
@@ -32,7 +33,7 @@ from lapwing.loopnest.binding.promotion import (
     scalar_type,
 )
 from lapwing.loopnest.binding.signs import sign_of
-from lapwing.loopnest.binding.values import Value, as_start, literal_of
+from lapwing.loopnest.binding.values import Counted, Value, as_start, literal_of
 from lapwing.loopnest.liveness import liveness, temporaries
 from lapwing.loopnest.refusals import Refusals, Stopped
 
@@ -95,10 +96,11 @@ def _parts_of_indices(body: Sequence[ir.Statement]) -> frozenset[str]:
 @dataclass
 class _LoopFrame:
     """A loop whose body is being typed. heads: the variables it carries, by name; ends: the scalars' values wherever an iteration
-    ends; unset: names without a value before the first."""
+    ends; unset: names without a value before the first; counting: those that count in it."""
 
     heads: dict[str, Value]
     unset: frozenset[str]
+    counting: set[str]
     ends: list[Values] = field(default_factory=list)
 
 
@@ -441,7 +443,8 @@ class _Lowering(ExpressionLowering):
             self.versions, self.accumulators = dict(versions), dict(accumulators)
             self.traps = self.traps[:traps]
             self.refusals.forget_after(refused)
-            frame = _LoopFrame({name: self._head(name, value) for name, value in joins.items()}, unset)
+            heads = {name: self._head(name, value, entry[name]) for name, value in joins.items()}
+            frame = _LoopFrame(heads, unset, {name for name, value in heads.items() if value.counted is not None})
             set_at_head = {name: value for name, value in frame.heads.items() if name not in unset}
             self.values, self.is_reached = {**kept, **set_at_head}, True
             self.loops.append(frame)
@@ -461,6 +464,9 @@ class _Lowering(ExpressionLowering):
             found.append(t.TypedVariable(statement.line, statement.text, local, start))
         found.append(loop(test, typed))
         refused_inside = dict.fromkeys(n for end in frame.ends for n, value in end.items() if value is None)
+        for name, value in frame.heads.items():  # they count on in the loop around
+            frame.heads[name] = replace(value, counted=entry[name].counted if name in frame.counting else None)
+        set_at_head = {name: frame.heads[name] for name in set_at_head}
         self.values, self.is_reached = {**kept, **set_at_head, **refused_inside}, True
         if begins and frame.ends:
             self.values.update(self._after_iterations(frame, carried))
@@ -475,7 +481,8 @@ class _Lowering(ExpressionLowering):
                 continue
             head = frame.heads[name]
             types = known[0].types.union(*(way.types for way in known))
-            values[name] = Value(head.code, types, head.interval if PY_INT in types or PY_BOOL in types else None)
+            interval = head.interval if PY_INT in types or PY_BOOL in types else None
+            values[name] = Value(head.code, types, interval, counted=head.counted)
             self.values.pop(_flag(name), None)
         return values
 
@@ -496,8 +503,13 @@ class _Lowering(ExpressionLowering):
                 entry[_kind_name(name)] = kind
         return entry
 
-    def _head(self, name: str, value: Value) -> Value:
-        return Value(self._new_local(name, value.code.dtype), value.types, value.interval)
+    def _head(self, name: str, value: Value, entry: Value) -> Value:
+        """The variable of a loop. entry: what it is before."""
+        local, counted = self._new_local(name, value.code.dtype), None
+        if value.only == PY_INT and entry.interval is not None:
+            start = entry.interval if entry.counted is None else entry.counted.start
+            counted = Counted(local, start) if _within(start, (-COUNTED_FROM, COUNTED_FROM)) else None
+        return Value(local, value.types, value.interval, counted=counted)
 
     def _end_of_iteration(self, statement: ir.Statement, frame: _LoopFrame) -> list[t.TypedStatement]:
         """Assignments to the variables that the loop carries, where an iteration ends."""
@@ -505,6 +517,8 @@ class _Lowering(ExpressionLowering):
         found: list[t.TypedStatement] = []
         for name, head in frame.heads.items():
             value, local = self._way(name, self.values), head.code
+            if value is None or value.counted != head.counted:
+                frame.counting.discard(name)
             if value is None or value is _NO_VALUE or value.code == local:
                 continue
             assert isinstance(local, t.Local)
@@ -516,6 +530,8 @@ class _Lowering(ExpressionLowering):
         """A value as the variable of a loop takes it. Python integers grow without limit, and these must not."""
         code = self._convert(value.code, head.code.dtype, line)
         if PY_INT not in value.types or head.interval != _CARRIED or _within(value.interval, _CARRIED):
+            return code
+        if head.counted is not None and value.counted == head.counted:
             return code
         message = f"{name} goes beyond 2**50 in this loop; Lapwing carries no larger Python integers"
         return t.Operation(code.dtype, "carried", (code,), self._trap(line, message))

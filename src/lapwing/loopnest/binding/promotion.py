@@ -23,6 +23,8 @@ EXACT_IN_FLOAT = 2**24
 # Python's integers have no limit. Those that a loop carries may grow to this, and beyond it the run ends: they and what is
 # added to them fit 64 bits, and are exact as doubles.
 CARRIED_LIMIT = 2**50
+# What counts by steps of at most so much, from no more than so far on, would take months of the plain loop to reach that limit.
+LARGEST_STEP, COUNTED_FROM = 2, 2**49
 
 Interval = tuple[int, int]
 

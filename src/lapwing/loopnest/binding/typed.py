@@ -447,20 +447,20 @@ def with_values(statement: TypedStatement, of: Callable[[Typed], Typed]) -> Type
     return statement
 
 
-def without_early_ends(statements: tuple[TypedStatement, ...]) -> tuple[TypedStatement, ...]:
+def without_early_ends(statements: tuple[TypedStatement, ...], kind: str = "return") -> tuple[TypedStatement, ...]:
     """The statements of an iteration, with what follows a condition that may end it in the arm that does not. As they are where
-    both arms may go on, and may end."""
+    both arms may go on, and may end. kind: of the jump that ends it."""
     for place, statement in enumerate(statements):
-        if not (isinstance(statement, TypedIf) and _may_end(statement)):
+        if not (isinstance(statement, TypedIf) and _may_end(statement, kind)):
             continue
         then, otherwise, later = statement.then, statement.otherwise, statements[place + 1 :]
-        if _ends(then):
+        if _ends(then, kind):
             otherwise = (*otherwise, *later)
-        elif _ends(otherwise):
+        elif _ends(otherwise, kind):
             then = (*then, *later)
         elif later:
             return statements
-        then, otherwise = (_without_jump(without_early_ends(arm)) for arm in (then, otherwise))
+        then, otherwise = (_without_jump(without_early_ends(arm, kind)) for arm in (then, otherwise))
         if not then:
             negated = Operation("bool", "not", (statement.test,))
             statement, then, otherwise = replace(statement, test=negated), otherwise, ()
@@ -468,19 +468,31 @@ def without_early_ends(statements: tuple[TypedStatement, ...]) -> tuple[TypedSta
     return statements
 
 
-def _may_end(statement: TypedStatement) -> bool:
+def without_continue(statement: TypedStatement) -> TypedStatement:
+    """The statement with inner loops whose iterations do not end early, where that can be."""
+    match statement:
+        case TypedIf(then=then, otherwise=otherwise):
+            arms = (tuple(map(without_continue, arm)) for arm in (then, otherwise))
+            then, otherwise = arms
+            return replace(statement, then=then, otherwise=otherwise)
+        case TypedFor(body=body):
+            return replace(statement, body=tuple(map(without_continue, without_early_ends(body, "continue"))))
+    return statement
+
+
+def _may_end(statement: TypedStatement, kind: str) -> bool:
     """Whether an iteration may end in a condition."""
     if isinstance(statement, TypedIf):
-        return any(map(_may_end, (*statement.then, *statement.otherwise)))
-    return isinstance(statement, TypedJump) and statement.kind == "return"
+        return any(_may_end(inner, kind) for inner in (*statement.then, *statement.otherwise))
+    return isinstance(statement, TypedJump) and statement.kind == kind
 
 
-def _ends(statements: tuple[TypedStatement, ...]) -> bool:
+def _ends(statements: tuple[TypedStatement, ...], kind: str) -> bool:
     """Whether control never comes to what follows."""
     last = statements[-1] if statements else None
     if isinstance(last, TypedIf):
-        return _ends(last.then) and _ends(last.otherwise)
-    return isinstance(last, TypedJump) and last.kind == "return"
+        return _ends(last.then, kind) and _ends(last.otherwise, kind)
+    return isinstance(last, TypedJump) and last.kind == kind
 
 
 def _without_jump(statements: tuple[TypedStatement, ...]) -> tuple[TypedStatement, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -23,14 +23,26 @@ from lapwing.loopnest.refusals import Refusals
 
 
 @dataclass(frozen=True)
+class Counted:
+    """Of a Python int, that it is a variable of a loop that may have taken a few steps of at most ``LARGEST_STEP``, and what that
+    was before all loops that it counts in."""
+
+    variable: t.Local
+    start: Interval
+
+
+@dataclass(frozen=True)
 class Value:
     """A typed expression, the types it may have in Python, and its range where it is a Python int or bool. ``constants``: all
-    that it can be where it is a Python float, if that is known, as of ``max(x, 0.0)``."""
+    that it can be where it is a Python float, if that is known, as of ``max(x, 0.0)``. ``reach``: its range where it is a NumPy
+    integer, if that is known to be narrower than its type's."""
 
     code: t.Typed
     types: frozenset[ScalarType]
     interval: Interval | None = None
     constants: frozenset[float] | None = None
+    reach: Interval | None = None
+    counted: Counted | None = None
 
     @property
     def only(self) -> ScalarType | None:
@@ -40,13 +52,19 @@ class Value:
         """The integers the value can be, when it is of the given integer or bool type."""
         if kind.weak and self.interval is not None:
             return self.interval
-        return dtype_range(kind.dtype)
+        return dtype_range(kind.dtype) if kind.weak or self.reach is None else self.reach
 
     @property
     def extent(self) -> Interval:
         """The integers the value can be, whichever of its types it has; none of them is a float type."""
         ranges = [self.integers(k) for k in self.types]
         return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+    def reached(self, dtype: str) -> Interval | None:
+        """The integers the value can be, if these are all that it can be, and integers of the dtype."""
+        if is_inexact(dtype) or dtype == "bool" or not self.types or any(kind.is_inexact for kind in self.types):
+            return None
+        return self.extent if fits(self.extent, dtype) else None
 
     @property
     def python_floats(self) -> frozenset[float] | None:
@@ -103,7 +121,7 @@ class ValueLowering:
     def _narrowed(self, value: Value, line: int) -> Value:
         """A small Python int in 32 bits: it then takes no wider vectors than the arrays it meets."""
         if value.only == PY_INT and fits(value.extent, "int32"):
-            return Value(self._convert(value.code, "int32", line), value.types, value.interval)
+            return replace(value, code=self._convert(value.code, "int32", line))
         return value
 
     def _convert(self, code: t.Typed, dtype: str, line: int) -> t.Typed:
