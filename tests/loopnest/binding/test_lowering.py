@@ -88,7 +88,7 @@ def widened(u, m):
         n = 0
         for k in range(m):
             s += u[i]
-            n += 1
+            n += 3
         u[i] = s * n
 
 
@@ -99,6 +99,44 @@ def test_a_loop_widens_the_types_it_carries(dtype: str) -> None:
     assert [trap.message.split(": ")[1] for trap in bound.body.traps] == [
         "n goes beyond 2**50 in this loop; Lapwing carries no larger Python integers"
     ]
+
+
+def counted(u, m):
+    for i in range(u.shape[0]):
+        n = 0
+        for k in range(m):
+            if u[i] > k:
+                n += 1
+            for q in range(k):
+                n -= 2
+            n = n + (k > 1)
+        u[i] = n
+
+
+def copied(u, m):
+    for i in range(u.shape[0]):
+        n = 0
+        p = 0
+        for k in range(m):
+            n += 1
+            p = p + n
+        u[i] = p
+
+
+def from_afar(u, m):
+    for i in range(u.shape[0]):
+        n = 2**49 + 1
+        for k in range(m):
+            n += 1
+        u[i] = n
+
+
+def test_what_counts_by_ones_or_twos_has_no_limit() -> None:
+    """It would take months to reach one; what is added up, or begins far off, would not."""
+    assert not bound_of(counted, np.ones(5), 4).body.traps
+    for nest, name in ((copied, "p"), (from_afar, "n")):
+        (trap,) = bound_of(nest, np.ones(5), 4).body.traps
+        assert f": {name} goes beyond 2**50 in this loop" in trap.message
 
 
 def mean(u, m):

@@ -32,6 +32,10 @@ AXES: dict[str, tuple[str, list[str]]] = {
     "one-sided": ("range({x}, {x} + r + 1)", ["{y} = {d}"]),
     "cut off": ("range(max(0, {x} - r), min({n}, {x} + r + 1))", ["{y} = {d}"]),
     "cut off by hand": ("range({x} - r if {x} - r > 0 else 0, min({x} + r + 1, {n}))", ["{y} = {d}"]),
+    "one half or the other": (
+        "range({x} - r if i % 2 == 0 else {x}, ({x} - r if i % 2 == 0 else {x}) + r + 1)",
+        ["{y} = {d}"],
+    ),
     "guarded": ("range(-r, r + 1)", ["{y} = {x} + {d}", "if {y} >= 0 and {y} < {n}:"]),
     "guarded in one": ("range(-r, r + 1)", ["{y} = {x} + {d}", "if 0 <= {y} < {n}:"]),
     "left out": ("range(-r, r + 1)", ["{y} = {x} + {d}", "if {y} < 0 or {y} >= {n}:", "    continue"]),
@@ -44,7 +48,12 @@ AXES: dict[str, tuple[str, list[str]]] = {
     "mirrored": ("range(-r, r + 1)", ["{y} = abs({x} + {d})", "if {y} >= {n}:", "    {y} = 2 * ({n} - 1) - {y}"]),
     "twice as far": ("range(-r, r + 1)", ["{y} = min(max({x} + 2 * {d}, 0), {n} - 1)"]),
 }
-BOUNDED = ("inside", "offsets", "one-sided")  # those that iterations near the ends have to leave out
+BOUNDED = (
+    "inside",
+    "offsets",
+    "one-sided",
+    "one half or the other",
+)  # those that iterations near the ends have to leave out
 
 
 @st.composite

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from lapwing.affine.affine import Affine
 from lapwing.loopnest.binding import typed as t
 
 _STEEPEST = 1024  # factor of the loop's index: less than what makes 64 bits wrap around between the ends
@@ -199,6 +200,12 @@ def slope(node: t.Typed, name: str) -> int | None:
         ) if node.dtype == "int64":
             inner = slope(operand, name)
             return None if inner is None or abs(inner * factor) > _STEEPEST else inner * factor
+        case t.AffineValue(affine=affine):
+            factor = affine.coefficient(name)
+            return None if abs(factor) > _STEEPEST else factor
+        case t.Select(test=test, then=then, otherwise=otherwise) if not mentions_index(test, name):
+            a, b = slope(then, name), slope(otherwise, name)
+            return a if a == b else None
     return None
 
 
@@ -206,4 +213,8 @@ def with_index(node: t.Typed, name: str, value: t.Typed) -> t.Typed:
     """A linear expression with something in the place of the loop's index."""
     if isinstance(node, t.Index) and node.name == name:
         return value
+    if isinstance(node, t.AffineValue) and name in node.affine.names:
+        factor, rest = node.affine.coefficient(name), replace(node, affine=node.affine.substitute({name: Affine(0)}))
+        times = t.Operation("int64", "*", (t.Literal("int64", factor), value))
+        return t.Operation("int64", "+", (rest, times))
     return t.mapped(node, lambda child: with_index(child, name, value))

@@ -120,9 +120,9 @@ def outer_loop(
 
 
 def _inside(bound: BoundNest, body: Sequence[t.TypedStatement], index: str, probe: Lanes) -> OuterLoop | None:
-    """The loop where its iterations are away from the ends of arrays, if there are others."""
+    """The loop where its iterations are away from the ends of arrays."""
     inside = interior(bound, body, index)
-    if not inside.first and not inside.until:
+    if inside.statements == tuple(body):
         return None
     changed = with_scalars(with_choices(bound, inside.statements, unguarded(bound)))
     found = _independent(bound, inside.statements, changed, index, probe)

@@ -43,7 +43,7 @@ def interior(bound: BoundNest, statements: Sequence[t.TypedStatement], index: st
     values = [
         tuple(t.AffineValue("int64", form) for form in dict.fromkeys(forms)) for forms in (inside.first, inside.until)
     ]
-    return Interior(found, *values) if inside.first or inside.until else Interior(tuple(statements))
+    return Interior(found, *values)
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class _Inside:
                     found.append(replace(statement, test=test, then=arms[0], otherwise=arms[1]))
                     known = known.but((statement,))
                 case t.TypedFor(index=index):
-                    start, stop = self._value(statement.start, known), self._value(statement.stop, known)
+                    start, stop = (self._end(end, known) for end in (statement.start, statement.stop))
                     known = known.but((statement,))
                     inside = known.and_range(index.name, self._range(statement, start, stop, known))
                     found.append(replace(statement, start=start, stop=stop, body=self.block(statement.body, inside)))
@@ -141,6 +141,12 @@ class _Inside:
                     known = known.but((statement,))
                     found.append(t.with_values(statement, self._of(known)))
         return found, known
+
+    def _end(self, node: t.Typed, known: _Known) -> t.Typed:
+        """Where a loop begins or ends, as a form where that is known to be one."""
+        value = self._value(node, known)
+        form = known.form(value)
+        return value if form is None or isinstance(value, t.Literal) else t.AffineValue("int64", form)
 
     def _range(self, loop: t.TypedFor, start: t.Typed, stop: t.Typed, known: _Known) -> tuple[Affine, Affine] | None:
         least, end = known.form(start), known.form(stop)

@@ -84,9 +84,11 @@ def _with_what_they_are_set_to(body: Sequence[ir.Statement], names: Collection[s
 
 
 def _parts_of_indices(body: Sequence[ir.Statement]) -> frozenset[str]:
-    """Scalars that indices are computed of."""
+    """Scalars that indices are computed of, or the ranges that they are in."""
     names = set[str]()
     for statement in ir.all_statements(body):
+        if isinstance(statement, ir.For):
+            names.update(*map(temporaries, (statement.start, statement.stop, statement.step)))
         targets = (statement.target,) if isinstance(statement, ir.Store) else ()
         for access in (*ir.statement_reads(statement), *targets):
             names.update(*map(temporaries, access.subscripts))

@@ -92,6 +92,10 @@ def _fixed_axes(name: str, uses: _Uses, own: set[str], control: Control) -> tupl
         return ()
     axes = [k for k in range(len(accesses[0])) if all(_is_fixed(elements[k], own) for elements in accesses)]
     if name in uses.written:
+        # Of a view without its last axis no element has the next one beside it, so that it would be copied.
+        last = len(accesses[0]) - 1
+        if last in axes and all(isinstance(elements[last], ast.Constant) for elements in accesses):
+            axes.remove(last)
         return tuple(axes) if len(axes) < len(accesses[0]) else ()
     return tuple(k for k in axes if any(_names(elements[k]) & control.changing for elements in accesses))
 

@@ -137,8 +137,11 @@ def is_crowded(local: LocalArray) -> bool:
     A padded copy is then several times faster (docs/performance/kernels.md).
     """
     rows = 16
-    apart = [stride - local.array.itemsize for stride in local.values.strides[:-1]]
-    return any(len({row * bytes_ // _LINE % _SETS for row in range(rows)}) < rows // 2 for bytes_ in apart)
+    for stride in local.values.strides[:-1]:
+        lines = {row * (stride - local.array.itemsize) // _LINE for row in range(rows)}
+        if len({line % _SETS for line in lines}) < len(lines) // 2:
+            return True
+    return False
 
 
 def crowded_arrays(arrays: Sequence[ArrayType], arguments: Mapping[str, Any]) -> tuple[str, ...]:
