@@ -291,3 +291,44 @@ def check_window(nest: lw.Nest, shape: tuple[int, int], r: int, sigma: float) ->
     nest(**given)
     nest.python(**right)
     assert all(given[name].tobytes() == right[name].tobytes() for name in "ab")
+
+
+@in_order
+def patterns(image, out, h):
+    for i in range(1, image.shape[0] - 1):
+        for j in range(1, image.shape[1] - 1):
+            middle = image[i, j]
+            code = 0
+            if image[i - 1, j] >= middle:
+                code |= 1
+            if image[i, j + 1] >= middle:
+                code |= 2
+            if image[i + 1, j] >= middle:
+                code |= 4
+            if image[i, j - 1] >= middle:
+                code |= 8
+            out[i, j] = code
+            h[code] += 1
+
+
+def test_what_is_counted_is_computed_before() -> None:
+    given = {"image": np.ones((9, 70), np.uint8), "out": np.zeros((9, 70), np.uint8), "h": np.zeros(16, np.int64)}
+    text = text_of(patterns, given)
+    assert "code_9_strip" in text
+    assert "lw_lookup" not in text
+
+
+@in_order
+def around_each(u, v, r):
+    n = u.shape[0]
+    for i in range(n):
+        largest = u[i]
+        for k in range(max(0, i - r), min(n, i + r + 1)):
+            largest = max(largest, u[k])
+        v[i] = largest
+
+
+def test_windows_that_are_cut_off_are_done_one_by_one() -> None:
+    """Lanes are for those between."""
+    text = text_of(around_each, {"u": np.ones(90), "v": np.zeros(90), "r": 2})
+    assert "i_whole_from = lw_max_i64(i, r), i_whole_until" in " ".join(text.split()).replace("; const int64_t", ",")

@@ -8,6 +8,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "lapwing.h"
 
@@ -582,13 +585,23 @@ LW_INLINE double lw_python_modulus_c128(double _Complex z, int64_t id, int64_t *
 #define LW_WITHOUT_FRACTION(x) (x)
 #endif
 
-/* The same of one that must fit. The upper limit is exclusive. */
+/* The same of one that must fit. The upper limit is exclusive. Where one instruction converts, and what does not fit 64
+ * bits becomes the least integer, one comparison is enough. */
 LW_INLINE int64_t lw_to_integer(double x, double low, double high, int64_t id, int64_t *trap) {
-#ifdef LW_ONE_TRAP
+#if defined LW_ONE_TRAP
     const bool fits = ((x > low - 1) & (x < high)) | (x == low);
     lw_note(!fits, id, trap);
     return (int64_t)LW_WITHOUT_FRACTION(fits ? x : 0);
 #else
+#ifdef __SSE2__
+    if (low >= -0x1p62 && high <= 0x1p62) {
+        const int64_t integer = _mm_cvttsd_si64(_mm_set_sd(x));
+        const bool fits = (uint64_t)(integer - (int64_t)low) < (uint64_t)((int64_t)high - (int64_t)low);
+        if (__builtin_expect(fits, 1)) return integer;
+        lw_note(true, id, trap);
+        return 0;
+    }
+#endif
     if (__builtin_expect(!((x > low - 1) & (x < high)), 0)) { /* low - 1 may be rounded to low */
         lw_note(x != low, id, trap);
         return x == low ? (int64_t)low : 0;

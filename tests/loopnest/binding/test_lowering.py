@@ -117,8 +117,8 @@ def copied(u, m):
     for i in range(u.shape[0]):
         n = 0
         p = 0
-        for k in range(m):
-            n += 1
+        for _ in range(m):
+            n += 2
             p = p + n
         u[i] = p
 
@@ -126,8 +126,8 @@ def copied(u, m):
 def from_afar(u, m):
     for i in range(u.shape[0]):
         n = 2**49 + 1
-        for k in range(m):
-            n += 1
+        for _ in range(m):
+            n += 2
         u[i] = n
 
 

@@ -29,16 +29,12 @@ _Edges = set[tuple[int, int]]
 
 
 def around_the_cycle(statements: Sequence[t.TypedStatement], index: str) -> tuple[Part, ...]:
-    """The loops that one over an index, which counts up, is distributed over; none where it stays whole: where something raises,
-    is called or brought together, where iterations do not wait for one another, or where they wait longer than for all they do.
+    """The loops that one over an index, which counts up, is distributed over; none where it stays whole: where something is
+    called or brought together, where iterations do not wait for one another, or where they wait longer than for all they do.
     """
     if len(statements) > _MOST_STATEMENTS or not all(isinstance(s, t.TypedStore | t.TypedLocal) for s in statements):
         return ()
-    if any(t.may_raise(node) for s in statements for value in t.own_values(s) for node in t.walk(value)):
-        return ()
-    written = {s.target.array for s in statements if isinstance(s, t.TypedStore)}
-    touched = (access for s in statements for access, _ in _accesses(s) if access.array in written)
-    if any(isinstance(subscript, t.LookupSubscript) for access in touched for subscript in access.subscripts):
+    if any(_is_gone_along_and_looked_up(array, statements) for array in _written(statements)):
         return ()  # it may be any element
     edges, carried = _dependences(statements, index)
     reached = _closure(edges, len(statements))
@@ -57,6 +53,16 @@ def around_the_cycle(statements: Sequence[t.TypedStatement], index: str) -> tupl
     if not _is_worth_it(statements, index, middle):
         return ()
     return tuple(_parts(statements, groups))
+
+
+def _written(statements: Sequence[t.TypedStatement]) -> set[str]:
+    return {s.target.array for s in statements if isinstance(s, t.TypedStore)}
+
+
+def _is_gone_along_and_looked_up(array: str, statements: Sequence[t.TypedStatement]) -> bool:
+    """Whether some elements of an array are looked up, and others lie at known places."""
+    touched = (access for s in statements for access, _ in _accesses(s) if access.array == array)
+    return len({any(isinstance(s, t.LookupSubscript) for s in access.subscripts) for access in touched}) > 1
 
 
 def _dependences(statements: Sequence[t.TypedStatement], index: str) -> tuple[_Edges, _Edges]:
@@ -79,7 +85,14 @@ def _dependences(statements: Sequence[t.TypedStatement], index: str) -> tuple[_E
                             carried.add((q, p))
                         elif p < q:
                             edges.add((p, q))
+    # Of what raises, the first in the order of the loop counts.
+    raising = [k for k, s in enumerate(statements) if any(map(_may_raise, t.own_values(s)))]
+    carried |= {(p, q) for p in raising for q in raising}
     return edges | carried, carried
+
+
+def _may_raise(value: t.Typed) -> bool:
+    return any(map(t.may_raise, t.walk(value)))
 
 
 def _accesses(statement: t.TypedStatement) -> Iterator[tuple[t.Load, bool]]:
@@ -95,7 +108,8 @@ def _locals(statement: t.TypedStatement) -> set[t.Local]:
 
 
 def _after(one: t.Load, other: t.Load, index: str) -> Collection[int]:
-    """How many iterations after an access the other one may be to the same element, by its sign alone where that is not known."""
+    """How many iterations after an access the other one may be to the same element, by its sign alone where that is not known, as
+    of elements that are looked up."""
     distance: int | None = None
     for first, second in affine_pairs(one, other):
         factor, difference = first.coefficient(index), first - second
@@ -125,8 +139,9 @@ def _is_worth_it(statements: Sequence[t.TypedStatement], index: str, middle: Col
     """Whether iterations wait for less than a core takes for all that they do, much of which is not of the cycle."""
     taken = [_operations(statement) for statement in statements]
     apart = sum(operations for k, operations in enumerate(taken) if k not in middle)
-    cycles = chain_cycles(t.TypedBody(tuple(statements[k] for k in middle), (), ()), index, 1)
-    return 0 < _OPERATIONS_IN_A_CYCLE * cycles < sum(taken) and apart >= _LEAST_SHARE * sum(taken)
+    # Elements that are looked up may be those of the iteration before, which then waits in memory.
+    cycles = max(1, chain_cycles(t.TypedBody(tuple(statements[k] for k in middle), (), ()), index, 1))
+    return _OPERATIONS_IN_A_CYCLE * cycles < sum(taken) and apart >= _LEAST_SHARE * sum(taken)
 
 
 def _operations(statement: t.TypedStatement) -> int:
