@@ -49,6 +49,9 @@ def _condition(call: StripCall) -> tuple[t.Local, bool] | None:
     return None if call.where is None else (call.where, is_quick_power(call.operation))
 
 
+_FEWEST_IN_STRIPS = 32  # iterations that wait for one another: strips of fewer take more time than they save
+
+
 class StatementWriter:
     """Prints the body of a bound nest. Text depends on types and structure, never on sizes."""
 
@@ -252,7 +255,15 @@ class StatementWriter:
                     yield from self._split_inner(statement, body, (first, end), wraps, place)
                     return
                 if parts := self.parts_of_inner(statement, body, place):
-                    yield from self._strip_loop(x, (first, end), parts, place, statement.independent)
+                    strips = list(self._strip_loop(x, (first, end), parts, place, statement.independent))
+                    if statement.independent or any(part.calls for part in parts):
+                        yield from strips
+                        return
+                    yield f"if ({end} - {first} < {_FEWEST_IN_STRIPS}) {{"
+                    yield f"    for (int64_t {x} = {first}; {x} < {end}; ++{x}) {{"
+                    yield from indented(list(self._inner_block(body, place)))
+                    yield from ("    }", "} else")
+                    yield from strips
                     return
                 if isinstance(step, t.Literal) and isinstance(step.value, int):
                     by = step.value
