@@ -124,7 +124,9 @@ def _inside(bound: BoundNest, body: Sequence[t.TypedStatement], index: str, prob
     inside = interior(bound, body, index)
     if inside.statements == tuple(body):
         return None
-    changed = with_scalars(with_choices(bound, inside.statements, unguarded(bound)))
+    exists, own = unguarded(bound), set(accesses_in(body))
+    # What is known of elements is known of those in the text, by the loops around them.
+    changed = with_scalars(with_choices(bound, inside.statements, lambda load: load in own and exists(load)))
     found = _independent(bound, inside.statements, changed, index, probe)
     return None if found is None else replace(found, first=inside.first, until=inside.until)
 

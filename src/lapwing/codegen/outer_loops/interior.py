@@ -72,21 +72,8 @@ class _Known:
         return replace(self, positive=(*self.positive, *forms))
 
     def form(self, node: t.Typed) -> Affine | None:
-        """An integer as an affine form, of locals too."""
-        match node:
-            case t.Local():
-                return self.forms.get(node)
-            case t.Operation(dtype="int64", operator="+" | "-" as operator, operands=(left, right)):
-                a, b = self.form(left), self.form(right)
-                if a is None or b is None:
-                    return None
-                return a + b if operator == "+" else a - b
-            case t.Operation(dtype="int64", operator="*", operands=(left, right)):
-                a, b = self.form(left), self.form(right)
-                if a is None or b is None or (a.terms and b.terms):
-                    return None
-                return b * a.constant if not a.terms else a * b.constant
-        return form_of(node)
+        """An integer as an affine form."""
+        return form_of(node, self.forms)
 
     def worst(self, form: Affine) -> Affine:
         """The least that a form may be, by the ranges of the loops inside, from the inside out."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from lapwing.affine.affine import Affine
 from lapwing.loopnest.binding import typed as t
@@ -63,8 +64,8 @@ def within(loop: t.TypedFor, around: Ranges) -> Ranges:
     return Ranges(least, greatest)
 
 
-def form_of(node: t.Typed) -> Affine | None:
-    """An integer expression as an affine form."""
+def form_of(node: t.Typed, known: Mapping[t.Local, Affine] = MappingProxyType({})) -> Affine | None:
+    """An integer expression as an affine form. known: those of locals."""
     match node:
         case t.Literal(value=int() as value):
             return Affine(int(value))
@@ -72,12 +73,16 @@ def form_of(node: t.Typed) -> Affine | None:
             return Affine.of(name)
         case t.AffineValue(affine=affine):
             return affine
-        case t.Operation(dtype="int64", operator="+" | "-" as operator, operands=(left, right)):
-            a, b = form_of(left), form_of(right)
+        case t.Local():
+            return known.get(node)
+        case t.Operation(dtype="int64", operator="unary -", operands=(operand,)):
+            form = form_of(operand, known)
+            return None if form is None else -form
+        case t.Operation(dtype="int64", operator="+" | "-" | "*" as operator, operands=(left, right)):
+            a, b = form_of(left, known), form_of(right, known)
             if a is None or b is None:
                 return None
+            if operator == "*":
+                return b * a.constant if not a.terms else a * b.constant if not b.terms else None
             return a + b if operator == "+" else a - b
-        case t.Operation(dtype="int64", operator="unary -", operands=(operand,)):
-            form = form_of(operand)
-            return None if form is None else -form
     return None
