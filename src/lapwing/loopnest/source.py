@@ -21,6 +21,7 @@ from lapwing.loopnest.normalisation.aggregates import with_scalars
 from lapwing.loopnest.normalisation.comprehensions import expanded
 from lapwing.loopnest.normalisation.counted_loops import Counted, counted
 from lapwing.loopnest.normalisation.depth import is_deep
+from lapwing.loopnest.normalisation.global_sequences import with_local_sequences
 from lapwing.loopnest.normalisation.loop_else import without_else
 from lapwing.loopnest.normalisation.made_arrays import with_made_arrays
 from lapwing.loopnest.normalisation.nests.boundary_loops import with_boundary_loops
@@ -134,7 +135,8 @@ class FunctionSource:
             return self.parsed
         made = with_made_arrays(self.parsed, self._meaning)
         unrolling = unrolled(expanded(made, self._meaning), self._meaning)
-        return with_boundary_loops(with_ranges(with_scalars(unrolling, self._meaning)))
+        with_variables = with_local_sequences(with_scalars(unrolling, self._meaning), self._meaning)
+        return with_boundary_loops(with_ranges(with_variables))
 
     @property
     def rows_around(self) -> frozenset[str]:
