@@ -659,6 +659,16 @@ def alternating(u, omega, steps):
         omega = 1.0 / (1.0 - 0.1 * omega)
 
 
+ROWS_AHEAD = (1, 0, -1, 2)
+
+
+@row(PROGRAMS, "global tuples and lists of numbers", "u[i + ROWS_AHEAD[(i + j) % 4], j]")
+def global_numbers(u, v):
+    for i in range(1, u.shape[0] - 2):
+        for j in range(u.shape[1]):
+            v[i, j] = u[i + ROWS_AHEAD[(i + j) % 4], j]
+
+
 @row(PROGRAMS, "lists of numbers that the driver makes", "weights = [0.5 ** abs(k) for k in range(-steps, steps + 1)]")
 def from_a_list(u, v, steps):
     n, m = u.shape

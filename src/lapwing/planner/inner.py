@@ -24,6 +24,7 @@ from lapwing.tiling.transposed import reason_against
 LANES_CYCLES = 8
 # Sweeps for which rows are worth copying, and how many of which length there have to be for it.
 FEWEST_JOINED, SHORTEST_SIDE = 4, 48
+BUSY_LANES = 0.75  # the share of lanes that are to be sweeps in every turn, or buffers take less time
 SCANNED_CYCLES = (
     3  # that points wait for one another at least, where a scan of a few operations for each is by rule faster
 )
@@ -105,9 +106,12 @@ def choice_by_rule(
     if scanned is not None and sides[-1] >= SHORTEST_SIDE and cycles >= SCANNED_CYCLES:
         return InnerChoice(scanned, f"along {name} points wait for integers, whose recurrence is a scan", rivals)
     if joined is not None and cycles > LANES_CYCLES and min(sides) >= SHORTEST_SIDE:
-        # Ranks do about as many in every turn, which for lanes may be fewer than there are.
-        candidates = of_order if is_alone else sorted(of_order, key=lambda f: f.lanes_are_sweeps)
-        for joining in (f for f in candidates if joined(f) >= FEWEST_JOINED):
+
+        def has_idle_lanes(form: InnerForm) -> bool:
+            """Whether lanes are no sweeps, of those that are done in a turn, or, of ranks, may be none."""
+            return form.lanes_are_sweeps and not (is_alone and joined(form) >= BUSY_LANES * form.sweeps)
+
+        for joining in sorted((f for f in of_order if joined(f) >= FEWEST_JOINED), key=has_idle_lanes):
             why = "sweeps share what is copied" if joining.transposed else "sweeps need not wait for one another"
             return InnerChoice(joining, f"{rule}, and {why}", rivals)
     if cycles > LANES_CYCLES and len(of_order) > 1 and not any(f.transposed for f in of_order):

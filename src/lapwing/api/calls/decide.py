@@ -19,6 +19,7 @@ from lapwing.errors import BuildError
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.dependences import Dependence
 from lapwing.machine import stored
+from lapwing.machine.caches import outer_cache_bytes
 from lapwing.machine.machine import Kernel, Link, Machine
 from lapwing.notices import say
 from lapwing.planner.choose import ROWS_TOGETHER, SHORTEST_RUN, Wishes, make_plan, skew_on
@@ -63,6 +64,8 @@ MOST_SLABS = 2  # heights of slabs that are measured: the first is chosen before
 FORMS_SECONDS, FORMS_PROBE_SECONDS, FORMS_POINTS = 0.5, 0.15, 200_000
 # Iterations of the outermost loop, by how many loops there are, where sweeps are lanes: these begin one after the other.
 LANES_OF_SWEEPS_ITERATIONS = {2: 128, 3: 16}
+# Of the outermost cache, what planes take together, if arrays are larger: in it lanes would find what they do not in a call.
+BEYOND_CACHE = 1.25
 # When calls alike have taken so long, more may be known of their inner form, or may be worth finding out.
 SECOND_THOUGHTS_SECONDS = (WORTH_PLANNING_SECONDS, FORMS_SECONDS)
 
@@ -466,4 +469,7 @@ def _probe_shape(problem: Problem, plan: Plan, forms: Sequence[InnerForm]) -> Sh
     shortest = {1: SHORTEST_RUN, 2: 2 * TRANSPOSED_LANES}.get(len(block), 1)
     if any(form.lanes_are_sweeps for form in forms) and len(block) in LANES_OF_SWEEPS_ITERATIONS:
         shortest = LANES_OF_SWEEPS_ITERATIONS[len(block)]
+        all_bytes = sum(array.itemsize * math.prod(array.shape) for array in problem.bound.arrays)
+        if len(block) == 3 and all_bytes > outer_cache_bytes():
+            wanted = math.ceil(block[outermost] * min(1.0, BEYOND_CACHE * outer_cache_bytes() / all_bytes))
     return Shape(block, outermost, min(block[outermost], max(shortest, wanted)))

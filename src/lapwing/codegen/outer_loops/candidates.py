@@ -110,7 +110,6 @@ def outer_loop(
     """
     if not any(isinstance(s, t.TypedFor) for s in body):
         return None
-    body = tuple(map(t.without_continue, body))
     extrema = _extrema(bound, body) if is_measured else ()
     if extrema is None or len(list(accesses_in(body))) > _MOST_ACCESSES or not _is_known(body, bool(extrema)):
         return None

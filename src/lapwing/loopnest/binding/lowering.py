@@ -395,7 +395,8 @@ class _Lowering(ExpressionLowering):
             each = t.Operation("int64", "not zero", (each,), trap)
 
         def loop(body: Sequence[t.TypedStatement]) -> t.TypedStatement:
-            return t.TypedFor(line, text, index, first, last, each, tuple(body), statement.independent)
+            inside = t.without_early_ends(tuple(body), "continue")
+            return t.TypedFor(line, text, index, first, last, each, inside, statement.independent)
 
         begins = (by[0] > 0 and low[1] < high[0]) or (by[1] < 0 and low[0] > high[1])
         self._loop(statement, statement.body, lambda: None, lambda test, body: loop(body), found, begins)

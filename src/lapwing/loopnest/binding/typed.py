@@ -468,18 +468,6 @@ def without_early_ends(statements: tuple[TypedStatement, ...], kind: str = "retu
     return statements
 
 
-def without_continue(statement: TypedStatement) -> TypedStatement:
-    """The statement with inner loops whose iterations do not end early, where that can be."""
-    match statement:
-        case TypedIf(then=then, otherwise=otherwise):
-            arms = (tuple(map(without_continue, arm)) for arm in (then, otherwise))
-            then, otherwise = arms
-            return replace(statement, then=then, otherwise=otherwise)
-        case TypedFor(body=body):
-            return replace(statement, body=tuple(map(without_continue, without_early_ends(body, "continue"))))
-    return statement
-
-
 def _may_end(statement: TypedStatement, kind: str) -> bool:
     """Whether an iteration may end in a condition."""
     if isinstance(statement, TypedIf):
