@@ -80,7 +80,7 @@ body(
     heading="G = np.zeros((5, 6))",
     def_line=True,
 )
-body("list indexed", "u[i, j] = S[j]  # <-", "S is indexed", "Only array arguments", heading="S = [1, 2, 3, 4, 5, 6]")
+body("dict indexed", "u[i, j] = S[j]  # <-", "S is indexed", "Only array arguments", heading="S = {0: 1, 1: 2}")
 body(
     "array as a number",
     "u[i, j] = v + 1.0",

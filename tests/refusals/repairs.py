@@ -293,7 +293,7 @@ REPAIRS: dict[str, Repair] = {
     "three indices": body("u[i, j] = c[i]", "u, c"),
     "typo in an array": body("u[i, j] = u[i - 1, j]"),
     "global array written": body("G[i, j] = u[i, j]", "u, G", arguments=lambda: (grid_of(), np.zeros((5, 6)))),
-    "list indexed": body("u[i, j] = S[j]", "u, S", arguments=lambda: (grid_of(), np.array([1, 2, 3, 4, 5, 6]))),
+    "dict indexed": body("u[i, j] = S[j]", "u, S", arguments=lambda: (grid_of(), np.array([1, 2, 3, 4, 5, 6]))),
     "array as a number": body("u[i, j] = v[i, j] + 1.0", "u, v"),
     "number as an array": Repair(arguments=lambda: (grid_of(), np.array(3.0, ndmin=1).repeat(5))),
     "outside: u[i-2, j]": body("u[i, j] = u[i-2, j] if i > 1 else u[i, j]"),
