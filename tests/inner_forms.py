@@ -57,5 +57,7 @@ def vectors_of(width: int) -> Iterator[None]:
         for module in (outer_loops, vector_body, sweep_lanes):
             patched.setattr(module, "vector_bytes", lambda: width or 16)
         tile_library.cache_clear()
-        yield
-    tile_library.cache_clear()
+        try:
+            yield
+        finally:
+            tile_library.cache_clear()

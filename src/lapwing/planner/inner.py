@@ -25,9 +25,8 @@ LANES_CYCLES = 8
 # Sweeps for which rows are worth copying, and how many of which length there have to be for it.
 FEWEST_JOINED, SHORTEST_SIDE = 4, 48
 BUSY_LANES = 0.75  # the share of lanes that are to be sweeps in every turn, or buffers take less time
-SCANNED_CYCLES = (
-    3  # that points wait for one another at least, where a scan of a few operations for each is by rule faster
-)
+# That points wait for one another at least, where a scan of a few operations for each is by rule faster.
+SCANNED_CYCLES = 3
 # Sweeps that several ranks do at once, or as many as there are steps: each rank waits for as many in the first step of the one
 # before it.
 MOST_JOINED_BY_RANKS = 8

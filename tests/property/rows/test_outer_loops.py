@@ -15,14 +15,13 @@ import numpy as np
 import pytest
 from comparing import check_arrays
 from hypothesis import strategies as st
+from inner_forms import vectors_of
 from loading import nest_of
 from randomness import first_seed, wanted
 from searching import search
 
 import lapwing as lw
-from lapwing.codegen.rows import outer_loops
 from lapwing.codegen.tile import tile_source
-from lapwing.runtime.execute import tile_library
 from lapwing.tiling.inner import legal_forms
 
 DTYPES = ("float64", "float64", "float32", "int64", "int32", "int16", "uint8", "uint32", "uint16")
@@ -279,15 +278,11 @@ def check(data: st.DataObject) -> None:
             nest.python(**expected)
         except (ValueError, OverflowError):  # what is not a number has no place among integers
             return
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(outer_loops, "vector_bytes", lambda: width)
-        tile_library.cache_clear()
-        try:
+    try:
+        with vectors_of(width):
             nest(**found)
-        except (lw.RefusedError, lw.RunError):  # the latter where NumPy's result would be undefined
-            return
-        finally:
-            tile_library.cache_clear()
+    except (lw.RefusedError, lw.RunError):  # the latter where NumPy's result would be undefined
+        return
     check_arrays(found, expected)
 
 

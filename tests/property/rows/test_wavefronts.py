@@ -20,7 +20,7 @@ import pytest
 from comparing import check_arrays
 from everyday import everyday, everyday_together
 from hypothesis import strategies as st
-from inner_forms import in_form
+from inner_forms import in_form, vectors_of
 from loading import nest_of
 from randomness import first_seed, wanted
 from searching import search
@@ -30,7 +30,6 @@ from lapwing.api.calls.run import run
 from lapwing.codegen.outer_loops import candidates
 from lapwing.codegen.rows import outer_loops
 from lapwing.codegen.tile import forms_of, tile_source
-from lapwing.runtime.execute import tile_library
 from lapwing.tiling.inner import legal_forms
 
 VALUES = (0.0, -0.0, 1.0, 1.0, -1.5, 3.25, 0.1, np.nan, np.inf, -np.inf, 5e-324, 1e300)
@@ -158,19 +157,15 @@ def check(data: st.DataObject) -> None:
     expected, found = arguments(seed, n, m), arguments(seed, n, m)
     with np.errstate(all="ignore"):
         nest.python(**expected)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(outer_loops, "vector_bytes", lambda: width)
+    with pytest.MonkeyPatch.context() as patched, vectors_of(width):
         patched.setattr(outer_loops, "FEWEST_STEPS", 0)
         patched.setattr(candidates, "waits_long", lambda loop: True)
-        tile_library.cache_clear()
         try:
             nest(**found)
         except lw.RefusedError as refused:
             if "the type of a value depends on the values" in str(refused):  # that of float32
                 return
             raise
-        finally:
-            tile_library.cache_clear()
     check_arrays(found, expected)
 
 
@@ -369,19 +364,17 @@ WIDTHS = (16, 32, 64)
     ids=lambda value: getattr(value, "name", value),
 )
 @pytest.mark.parametrize(("n", "m"), [(3, 50), (6, 40), (13, 23), (41, 70)])
-def test_tiles_with_rows_in_vectors(nest: lw.Nest, n: int, m: int, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outer_loops, "vector_bytes", lambda: width)
-    tile_library.cache_clear()
+def test_tiles_with_rows_in_vectors(nest: lw.Nest, n: int, m: int, width: int) -> None:
     random = np.random.default_rng(n + m)
     expected = {name: random.random((n, m)) for name in nest.loops.parameters}
     found = {name: array.copy() for name, array in expected.items()}
     bound = nest.bind(found)
     form = next(form for form in forms_of(bound, nest.dependences) if form.skewed)
-    outcome = run(nest, found, plan=in_form(nest.plan(**found), bound, form))
+    with vectors_of(width):
+        outcome = run(nest, found, plan=in_form(nest.plan(**found), bound, form))
     returned = nest.python(**expected)
     check_arrays(found, expected)
     assert list(outcome.results.values()) == ([] if returned is None else [returned])
-    tile_library.cache_clear()
 
 
 TEXT = """

@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 from comparing import check_arrays
 from hypothesis import strategies as st
+from inner_forms import vectors_of
 from loading import nest_of
 from randomness import first_seed, wanted
 from searching import search
 
 import lapwing as lw
-from lapwing.codegen.rows import outer_loops
 from lapwing.codegen.tile import tile_source
-from lapwing.runtime.execute import tile_library
 from lapwing.tiling.inner import legal_forms
 
 DTYPES = ("float64", "float64", "float32", "int64", "int32", "uint8", "int16")
@@ -131,15 +130,11 @@ def check(data: st.DataObject) -> None:
             with pytest.raises(lw.LapwingError):
                 nest(**found)
             return
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(outer_loops, "vector_bytes", lambda: width)
-        tile_library.cache_clear()
-        try:
+    try:
+        with vectors_of(width):
             nest(**found)
-        except (lw.RefusedError, lw.RunError):  # of types that Lapwing does not mix, and of what NumPy only warns of
-            return
-        finally:
-            tile_library.cache_clear()
+    except (lw.RefusedError, lw.RunError):  # of types that Lapwing does not mix, and of what NumPy only warns of
+        return
     check_arrays(found, expected)
 
 
@@ -176,3 +171,31 @@ def test_windows_are_in_lanes(axis: str) -> None:
     given: dict[str, Any] = {"u": np.ones((5, 300)), "v": np.zeros((5, 300)), "r": 2}
     bound = nest.bind(given)
     assert "_in_lanes(" in tile_source(bound, (), legal_forms(bound, nest.dependences)[0])
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        ["if y >= 0 and y < n:"],
+        ["if (y >= 0 or i % 3 == 0) and y < n:"],  # u[-1, j + q] is in the last row
+        ["if y < 0 and i % 3 == 0 or y >= n:", "    s += 1.0", "else:"],
+        ["if not (y < 0 and i % 3 == 0 or y >= n):"],
+    ],
+    ids=" ".join,
+)
+def test_rows_are_where_conditions_say(guard: list[str]) -> None:
+    lines = ["n, m = u.shape", "for i in range(n):", "    for j in range(r, m - r):", "        s = 0.0"]
+    lines += ["        for d in range(-r, r + 1):", "            y = i + d", *(f"            {line}" for line in guard)]
+    lines += [
+        "                for q in range(-r, r + 1):",
+        "                    s += u[y, j + q]",
+        "        v[i, j] = s",
+    ]
+    nest = nest_of("\n".join(["import lapwing as lw", "@lw.nest", "def nest(u, v, r):", *(f"    {x}" for x in lines)]))
+    u = arrays(1, (7, 300), "float64")["u"]
+    expected, found = ({"u": u, "v": np.zeros_like(u), "r": 2} for _ in range(2))
+    bound = nest.bind(found)
+    assert "_in_lanes(" in tile_source(bound, (), legal_forms(bound, nest.dependences)[0])
+    nest.python(**expected)
+    nest(**found)
+    check_arrays(found, expected)

@@ -13,18 +13,16 @@ import numpy as np
 import pytest
 from comparing import check_arrays
 from hypothesis import strategies as st
-from inner_forms import forms_with_vectors, in_form
+from inner_forms import forms_with_vectors, in_form, vectors_of
 from loading import nest_of
 from randomness import first_seed, wanted
 from searching import search
 
 import lapwing as lw
 from lapwing.api.calls.run import run
-from lapwing.codegen.lanes import points
 from lapwing.codegen.rows.tile_loops import is_scanned
 from lapwing.codegen.tile import tile_source
 from lapwing.runtime.binding import native
-from lapwing.runtime.execute import tile_library
 from lapwing.tiling.faces import faces_of
 from lapwing.tiling.inner import legal_forms
 
@@ -148,17 +146,14 @@ def check(data: st.DataObject) -> None:
     forms = [form for form in forms if form.transposed or (form.scanned and is_scanned(bound, form))]
     form = data.draw(st.sampled_from(forms), label="form")
     plan = in_form(nest.using(tile=tile).plan(**found), bound, form)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(points, "vector_bytes", lambda: width)
+    with pytest.MonkeyPatch.context() as patched, vectors_of(width):
         if form.scanned:
             patched.setattr(native, "TILE_FLAGS", (*native.TILE_FLAGS, *WITHOUT[width]))
-        tile_library.cache_clear()
         if raises:
             with pytest.raises(lw.RunError):
                 run(nest, found, plan=plan)
         else:
             outcome = run(nest, found, plan=plan)
-    tile_library.cache_clear()
     check_arrays(found, expected)
     if raises:
         return

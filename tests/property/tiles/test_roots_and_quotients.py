@@ -16,7 +16,7 @@ import pytest
 from comparing import check_arrays
 from everyday import everyday, everyday_together
 from hypothesis import strategies as st
-from inner_forms import forms_with_vectors, in_form
+from inner_forms import forms_with_vectors, in_form, vectors_of
 from randomness import first_seed, wanted
 from searching import search
 
@@ -25,7 +25,6 @@ from lapwing.api.calls.run import run
 from lapwing.codegen.lanes import points
 from lapwing.codegen.tile import tile_source
 from lapwing.loopnest.skew import find_skew
-from lapwing.runtime.execute import tile_library
 from lapwing.tiling.faces import faces_of
 from lapwing.tiling.inner import legal_forms
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest
@@ -138,11 +137,8 @@ def compare(
     forms = forms_with_vectors(width, skewed_nest(bound, skew), skewed_dependences(nest.dependences, skew))
     form = which([form for form in forms if form.transposed])
     plan = in_form(nest.using(tile=tile).plan(**found), bound, form)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(points, "vector_bytes", lambda: width)
-        tile_library.cache_clear()
+    with vectors_of(width):
         outcome = run(nest, found, plan=plan)
-    tile_library.cache_clear()
     check_arrays(found, expected)
     assert right is None or np.array_equal(list(outcome.results.values()), [right], equal_nan=True)
 

@@ -237,12 +237,8 @@ class SweepTileWriter(StepWriter):
         lines.open(f"for (int64_t {end} = 0; {end} < {ends}; ++{end}) {{")
         lines.add(f"const int64_t {k} = {end} < {self._head} ? {end} : {size} - {ends} + {end};")
         lines.open(f"for (int64_t {lane} = 0; {lane} < {self.count}; ++{lane}) {{")
-        behind, by, lag, inner = (
-            f"{self.sweeps.skew[-1]} * {lane}",
-            own("by"),
-            self.sweeps.lag,
-            len(self.sweeps.skew) - 1,
-        )
+        behind, by = f"{self.sweeps.skew[-1]} * {lane}", own("by")
+        lag, inner = self.sweeps.lag, len(self.sweeps.skew) - 1
         lines.add(f"const int64_t {by} = {behind} - ({k} < {behind} ? {size} : 0), {at} = {k} - {by};")
         for row in self._rows:
             low, high = before + lag * row, -after - self.sweeps.lagging + lag * row
