@@ -64,7 +64,8 @@ class FormProber:
     def forms(self) -> tuple[InnerForm, ...]:
         forms = forms_of(self.bound, self.dependences)
         if not self.is_alone:
-            forms = tuple(f for f in forms if f.sweeps == 1 or not f.skewed or may_move_ends(self.bound, f))
+            may_join = may_move_ends(self.bound)
+            forms = tuple(f for f in forms if f.sweeps == 1 or not f.skewed or (f.lanes_are_sweeps and may_join))
         elif any(form.lanes_are_sweeps for form in forms) and operations_of(self.bound) > _MOST_IN_BUFFERS:
             forms = tuple(form for form in forms if not form.transposed)
         return (*forms, *(replace(form, in_place=True) for form in forms if self._crowded and form.pads))

@@ -166,7 +166,7 @@ def may_be_cut(bound: BoundNest, form: InnerForm, mapping: int, *cut: int) -> bo
         return False  # the rows of a lane follow one another by one pitch in all sweeps
     if not form.skewed:
         return mapping == form.order[-2]
-    if not form.lanes_are_sweeps or mapping == innermost or not may_move_ends(bound, form):
+    if not form.lanes_are_sweeps or mapping == innermost or not may_move_ends(bound):
         return False
     lanes = sweep_lanes(bound, form.rows)
     assert lanes is not None, "its sweeps are no lanes"

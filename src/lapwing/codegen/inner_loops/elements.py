@@ -32,7 +32,7 @@ def may_be_reordered(body: Sequence[t.TypedStatement]) -> bool:
                 pass
             case _:
                 return False
-        if any(t.may_raise(node) for value in t.own_values(statement) for node in t.walk(value)):
+        if t.own_values_may_raise(statement):
             return False
     return found and not assigned_outside(body)
 

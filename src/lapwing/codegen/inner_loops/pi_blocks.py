@@ -86,13 +86,9 @@ def _dependences(statements: Sequence[t.TypedStatement], index: str) -> tuple[_E
                         elif p < q:
                             edges.add((p, q))
     # Of what raises, the first in the order of the loop counts.
-    raising = [k for k, s in enumerate(statements) if any(map(_may_raise, t.own_values(s)))]
+    raising = [k for k, s in enumerate(statements) if t.own_values_may_raise(s)]
     carried |= {(p, q) for p in raising for q in raising}
     return edges | carried, carried
-
-
-def _may_raise(value: t.Typed) -> bool:
-    return any(map(t.may_raise, t.walk(value)))
 
 
 def _accesses(statement: t.TypedStatement) -> Iterator[tuple[t.Load, bool]]:

@@ -75,16 +75,12 @@ def with_scans(
     there is anything else that one would wait for, or where something may raise. index, step: of the loop. exists: see
     ``without_branches``. dtypes: of recurrences."""
     body = without_branches(bound, body, exists)
-    if not body.is_straight or any(map(_raises, body.statements)):
+    if not body.is_straight or any(map(t.own_values_may_raise, body.statements)):
         return None
     try:
         return _Recurrences(body, index, step, dtypes).body()
     except _Other:
         return None
-
-
-def _raises(statement: t.TypedStatement) -> bool:
-    return any(t.may_raise(node) for value in t.own_values(statement) for node in t.walk(value))
 
 
 def behind(load: t.Load, target: t.Load, index: str, step: int) -> int | None:

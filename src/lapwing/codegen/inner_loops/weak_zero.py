@@ -112,7 +112,7 @@ def split_point(loop: t.TypedFor) -> Affine | None:
         return None
     if not all(isinstance(s, _KINDS) for s in inside) or assigned_outside(loop.body):
         return None
-    if any(t.may_raise(node) for s in inside for value in t.own_values(s) for node in t.walk(value)):
+    if any(map(t.own_values_may_raise, inside)):
         return None
     points = set[Affine | None]()
     for store in dict.fromkeys(stores_in(loop.body)):

@@ -113,17 +113,23 @@ def outer_loop(
     extrema = _extrema(bound, body) if is_measured else ()
     if extrema is None or len(list(accesses_in(body))) > _MOST_ACCESSES or not _is_known(body, bool(extrema)):
         return None
-    changed = with_scalars(with_choices(bound, body, unguarded(bound)))
-    found = None if is_chain else _inside(bound, body, index, probe) or _independent(bound, body, changed, index, probe)
+    exists = unguarded(bound)
+    found = None if is_chain else _inside(bound, body, index, probe, exists)
+    if found is not None:
+        return found
+    changed = with_scalars(with_choices(bound, body, exists))
+    found = None if is_chain else _independent(bound, body, changed, index, probe)
     return found or _wavefront(changed, index, probe, is_measured, extrema)
 
 
-def _inside(bound: BoundNest, body: Sequence[t.TypedStatement], index: str, probe: Lanes) -> OuterLoop | None:
-    """The loop where its iterations are away from the ends of arrays."""
+def _inside(
+    bound: BoundNest, body: Sequence[t.TypedStatement], index: str, probe: Lanes, exists: Exists
+) -> OuterLoop | None:
+    """The loop where its iterations are away from the ends of arrays. exists: of the elements in the text."""
     inside = interior(bound, body, index)
     if inside.statements == tuple(body):
         return None
-    exists, own = unguarded(bound), set(accesses_in(body))
+    own = set(accesses_in(body))
     # What is known of elements is known of those in the text, by the loops around them.
     changed = with_scalars(with_choices(bound, inside.statements, lambda load: load in own and exists(load)))
     found = _independent(bound, inside.statements, changed, index, probe)

@@ -93,9 +93,9 @@ class SweepTileWriter(StepWriter):
             lines.add(f"const int64_t {size} = {f'({number}) / {at_once}' if at_once > 1 else number};")
 
     def _has_moves(self, k: int) -> bool:
-        """Whether the ends of boxes along a loop may move from sweep to sweep. Of a skewed nest boxes are in other coordinates
-        than elements, but for the outermost loop."""
-        return self.bound.skew is None or k == 0
+        """Whether the ends of boxes along a loop may move from sweep to sweep. Those along the outermost loop are in the
+        coordinates of elements in any nest."""
+        return k == 0 or may_move_ends(self.bound)
 
     def _moves(self, k: int) -> tuple[str, str]:
         """The C names of by how much the ends along a loop lie lower in each sweep than in the one before."""
@@ -507,23 +507,18 @@ class SweepTileWriter(StepWriter):
         return f"{self._of(name, 'origin')}{''.join(terms)}{self._behind(name, lane, row)}"
 
 
-_KNOWN: WeakKeyDictionary[BoundNest, dict[InnerForm, tuple[bool, bool]]] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[BoundNest, dict[InnerForm, bool]] = WeakKeyDictionary()
 
 
 def has_sweep_lanes(bound: BoundNest, form: InnerForm) -> bool:
-    """Whether there is code for a form whose lanes are sweeps."""
-    return _known(bound, form)[0]
-
-
-def may_move_ends(bound: BoundNest, form: InnerForm) -> bool:
-    """Whether the ends of boxes may move from sweep to sweep in a form whose lanes are sweeps, as those of steps and ranks do."""
-    return _known(bound, form)[1]
-
-
-def _known(bound: BoundNest, form: InnerForm) -> tuple[bool, bool]:
-    """Planning asks again and again."""
+    """Whether there is code for a form whose lanes are sweeps. Planning asks again and again."""
     known = _KNOWN.setdefault(bound, {})
     if form not in known:
-        writer = SweepTileWriter(bound, (), form) if sweep_lanes(bound, form.rows) is not None else None
-        known[form] = (False, False) if writer is None else (writer.is_written, writer.may_move_ends)
+        known[form] = sweep_lanes(bound, form.rows) is not None and SweepTileWriter(bound, (), form).is_written
     return known[form]
+
+
+def may_move_ends(bound: BoundNest) -> bool:
+    """Whether the ends of boxes may move from sweep to sweep where sweeps are lanes, as those of steps and ranks do, along all
+    loops: of a skewed nest boxes are in other coordinates than elements."""
+    return bound.skew is None

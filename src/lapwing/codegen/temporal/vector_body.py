@@ -92,11 +92,6 @@ class VectorBodyWriter(TileWriter):
             and all(is_uniform(_with_products(value), self.sweeps.size, frozenset(), frozenset()) for value in values)
         )
 
-    @property
-    def may_move_ends(self) -> bool:
-        """Whether the ends of its boxes may move from sweep to sweep."""
-        return self.bound.skew is None
-
     def _may_not_exist(self, loads: Iterable[t.Load]) -> Iterator[t.Load]:
         """Those of which some iterations may have none, under conditions."""
         return filterfalse(elements_that_exist(self.bound, self.bound.body), loads)

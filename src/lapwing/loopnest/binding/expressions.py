@@ -269,15 +269,13 @@ class ExpressionLowering(ComplexLowering):
             return Value(t.Operation("bool", "not", (value.code,)), value.types, (0, 1))
         interval = None
         if value.interval is not None:
-            low, high = value.interval
-            interval = (-high, -low) if operator == "-" else (~high, ~low)
+            interval = _opposite(operator, value.interval)
             self._check_python_int(interval, line)
             if value.only is None and not fits(interval, dtype):
                 self._mixed(value, line)
         reach = value.reached(dtype)
         if reach is not None:
-            low, high = reach
-            reach = (-high, -low) if operator == "-" else (~high, ~low)
+            reach = _opposite(operator, reach)
             reach = reach if fits(reach, dtype) else None
         return Value(t.Operation(dtype, f"unary {operator}", (value.code,)), value.types, interval, reach=reach)
 
@@ -582,7 +580,7 @@ class ExpressionLowering(ComplexLowering):
         """One representation that holds every possible value exactly: for ``a if c else b``, min and max."""
         types = frozenset(k for v in values for k in v.types)
         intervals = [v.interval for v in values if v.interval is not None]
-        interval = (min(i[0] for i in intervals), max(i[1] for i in intervals)) if intervals else None
+        interval = _around(intervals) if intervals else None
         for dtype in sorted({v.code.dtype for v in values}, key=_SIZES.index):
             if all(self._representable(v, kind, dtype) for v in values for kind in v.types):
                 counted = {value.counted for value in values}
@@ -688,11 +686,13 @@ class ExpressionLowering(ComplexLowering):
         if compared != dtype and not holds_exactly(compared, dtype):
             # NumPy compares a Python float with a float32 as float32s, yet min returns the float it was given.
             code = t.Select(dtype, test, second, first)
-        interval, reach, pick = joined.interval, joined.reach, min if function == "min" else max
-        if interval is not None and a.only == b.only == PY_INT:
-            interval = (pick(a.extent[0], b.extent[0]), pick(a.extent[1], b.extent[1]))
-        if reach is not None:
-            reach = (pick(a.extent[0], b.extent[0]), pick(a.extent[1], b.extent[1]))
+        interval, reach = joined.interval, joined.reach
+        is_pythons_int = interval is not None and a.only == b.only == PY_INT
+        if is_pythons_int or reach is not None:
+            pick = min if function == "min" else max
+            picked = pick(a.extent[0], b.extent[0]), pick(a.extent[1], b.extent[1])
+            interval = picked if is_pythons_int else interval
+            reach = picked if reach is not None else None
         return Value(code, joined.types, interval, joined.constants, reach)
 
     def _math(self, name: str, arguments: list[Value], line: int) -> Value:
@@ -894,6 +894,12 @@ def _all_reached(values: Sequence[Value], dtype: str) -> Interval | None:
     """The integers of a dtype that several values can be, where all are such."""
     known = [value.reached(dtype) for value in values]
     return _around([one for one in known if one is not None]) if None not in known else None
+
+
+def _opposite(operator: str, interval: Interval) -> Interval:
+    """What - or ~ makes of a range."""
+    low, high = interval
+    return (-high, -low) if operator == "-" else (~high, ~low)
 
 
 def _around(intervals: Sequence[Interval]) -> Interval:

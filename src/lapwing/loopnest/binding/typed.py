@@ -402,6 +402,11 @@ def is_numpy_loop(node: Typed) -> TypeGuard[Operation]:
     )
 
 
+def own_values_may_raise(statement: TypedStatement) -> bool:
+    """Whether any expression that a statement evaluates itself may raise, or a part of it."""
+    return any(may_raise(node) for value in own_values(statement) for node in walk(value))
+
+
 def own_values(statement: TypedStatement) -> tuple[Typed, ...]:
     """The expressions a statement evaluates itself, in order; not those of statements inside it."""
     match statement:
