@@ -89,7 +89,8 @@ class Maker(Collectives):
                 w.assign(x[I], 0.5 * x[I] + 0.25 * x[I - 1])
             w.assign(S1, x["nx"])
             w.mpi("Allreduce", Out(S1), Out(S2), 1, REAL, "MPI_MAX", self.comm())
-            self.gap(0.3)
+            with self.in_flight([S2], ()):  # or ranks would leave alone
+                self.gap(0.3)
             with w.when(S2 < 0.4):
                 w.leave()
             if self.chance(0.5):

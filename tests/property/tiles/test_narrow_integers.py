@@ -121,7 +121,7 @@ def check(data: st.DataObject) -> None:
                 made[name] = generator.integers(0, 4, shape["ab".index(name)]).astype(letters)
                 if letters in ("int32", "int64") and seed % 3 == 0 and "s[" not in text:  # equal in their lower halves
                     made[name][generator.random(made[name].shape) < 0.05] += 1 << 16
-                if strange is not None and letters != "uint8":
+                if strange is not None and (strange >= 0 or not letters.startswith("u")):
                     made[name][generator.integers(0, len(made[name]))] = strange
             elif name == "s":
                 made[name] = generator.integers(-scores, scores, (5, 6), "int32", endpoint=True)
