@@ -128,12 +128,36 @@ def test_an_index_that_is_always_outside_is_refused() -> None:
         outside(np.zeros(4))
 
 
+@lw.nest
+def stepped(u, steps):
+    """The inner loop is given elements of an array of integers."""
+    for k in range(steps.shape[0]):
+        m = steps[k]
+        print(end="")
+        left = 0.0
+        for i in range(m, u.shape[0]):
+            left = 0.5 * (left + u[i - m])
+            u[i] = left
+
+
 def test_what_is_called_with_ever_other_integers_is_made_for_any() -> None:
     u, v = np.ones(400), np.ones(400)
     shifted(u, 30)
     shifted.python(v, 30)
     assert np.array_equal(u, v)
     (region,) = shifted.program.nests
+    assert len(region._bound) == MOST_BINDINGS + 1
+    assert len(_partly_generic(region)._bound) == 1
+
+
+def test_numpy_integers_are_integers_of_calls() -> None:
+    u, v = np.ones(400), np.ones(400)
+    nest = lw.nest(stepped.python)
+    steps = np.arange(1, 31, dtype=np.int32)
+    nest(u, steps)
+    nest.python(v, steps)
+    assert np.array_equal(u, v)
+    (region,) = nest.program.nests
     assert len(region._bound) == MOST_BINDINGS + 1
     assert len(_partly_generic(region)._bound) == 1
 
@@ -201,3 +225,23 @@ def test_an_integer_that_was_kept_may_be_any_later() -> None:
     assert np.array_equal(u, v)
     assert len(_partly_generic(region)._bound) == MOST_BINDINGS + 1
     assert region._generic_region._bound
+
+
+@lw.nest
+def smeared(u):
+    """Terms are Python's numbers or NumPy's."""
+    volume = 0.0
+    for j in range(u.shape[0]):
+        for i in range(u.shape[1]):
+            if u[j, i] < 0.0:
+                volume += 1.0
+            elif u[j, i] < 0.5:
+                volume += 1.0 - u[j, i]
+    return volume
+
+
+@pytest.mark.parametrize("low", [-1.0, 0.25, 0.75])
+def test_a_sum_of_terms_of_two_types_is_of_that_of_those_there_are(low: float) -> None:
+    u = np.random.default_rng(2).uniform(low, low + 0.2, (9, 11))
+    found, expected = smeared(u), smeared.python(u)
+    assert (found, type(found)) == (expected, type(expected))

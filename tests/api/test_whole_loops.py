@@ -46,6 +46,26 @@ def until(u, v, tol):
 
 
 @lw.nest
+def looked_up(first, rates, value):
+    """An index is NumPy's integer or Python's, in the inner loop alone."""
+    last = rates.shape[0] - 1
+    n = value.shape[0] - 1
+    total = 0.0
+    for p in range(first.shape[0]):
+        for d in range(value.shape[1]):
+            value[n, d] = 1.0
+        for t in range(n - 1, -1, -1):
+            x = first[p] + t
+            if x > last:
+                x = last
+            for d in range(value.shape[1]):
+                value[t, d] = 0.5 * value[t + 1, d] + rates[x]
+            value[t, 0] += 1.0
+        total += value[0, 0]
+    return total
+
+
+@lw.nest
 def chained(u, v, steps):
     """Iterations of the first nest wait for each other, so that tiles may have a better order for it."""
     n = u.shape[0]
@@ -681,3 +701,13 @@ def test_a_function_of_the_same_name() -> None:
     u, v = vectors(20)[0], vectors(20)[0]
     assert with_its_own_abs(u, 0.9, 9) == with_its_own_abs.python(v, 0.9, 9)
     assert u.tobytes() == v.tobytes()
+
+
+def test_scalars_of_regions_may_be_of_several_types(watch: Watch) -> None:
+    rng = np.random.default_rng(3)
+    first, rates = rng.integers(0, 30, 50, np.int32), rng.random(35)
+    found, expected = np.zeros((20, 3)), np.zeros((20, 3))
+    assert looked_up(first, rates, found) == looked_up.python(first, rates, expected)
+    assert np.array_equal(found, expected)
+    assert watch.wholes == 1
+    assert len(watch.called) == 2  # no region is called for itself

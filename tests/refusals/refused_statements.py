@@ -57,15 +57,6 @@ body(
     before="s = 0.0",
     after="return s",
 )
-body(
-    "reduction of two types",
-    "s = max(s, u[i, j], 3)  # <-",
-    "s is int64 in one term and Python int in another",
-    "Give every term the same dtype",
-    lambda: (grid_of(dtype=int),),
-    before="s = 0",
-    after="return s",
-)
 body("index assigned", "i = 3  # <-\nu[i, j] = 1.0", "i is assigned in the loops", "keep their value")
 body("shape assigned", "u.shape[0] = 3  # <-", "u.shape[0]", "Index an array by its name")
 body("attribute assigned", "u.x = 3  # <-", "assignment to u.x", "an array element or to a name")

@@ -235,7 +235,6 @@ REPAIRS: dict[str, Repair] = {
     "three values for two": body("a, b = 1.0, 2.0\nu[i, j] = a"),
     "starred assignment": body("a = 1.0\nb = 2.0\nu[i, j] = a"),
     "reduction assigned twice": body("s = s + u[i, j]", before="s = 0.0", after="return s"),
-    "reduction of two types": body("s = max(s, u[i, j], np.int64(3))", before="s = 0", after="return s"),
     "index assigned": body("k = 3\nu[i, j] = 1.0"),
     "shape assigned": body("u[i, j] = 3"),
     "attribute assigned": body("x = 3\nu[i, j] = x"),

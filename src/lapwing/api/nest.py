@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from lapwing.api.calls.called_integers import integers_of
 from lapwing.api.calls.known_arrays import KnownArrays
 from lapwing.api.calls.planned import PlannedNest
 from lapwing.errors import RanksDiffer, RefusedError
@@ -338,9 +339,8 @@ class Nest(PlannedNest):
         if (region := known.get(id(comm))) is None:
             calls = called.on(comm)
             if not calls:  # whatever these calls are, some of their integers will change
-                integers = {name for name, value in self.arguments(*args, **kwargs).items() if type(value) is int}
-            else:
-                integers = {name for name, _ in frozenset.intersection(*calls)}
+                calls = (integers_of(self.arguments(*args, **kwargs)),)
+            integers = {name for name, _ in frozenset.intersection(*calls)}
             kept = (integers - self.looking_up) & {*self.loops.parameters}
             known[id(comm)] = region = Nest(self.python, replace(self.source, generic=True, kept=frozenset(kept)))
         if region.called_integers.are_many(comm):

@@ -282,7 +282,8 @@ class LoopNest:
     ``is_generic``: whether nothing is made of the values of its integer arguments but ``kept``, so that calls with others are
     alike.
     ``leaves_unset``: whether a sequential region may return scalars that have no value. ``dead``: arrays of which nobody reads
-    elements after the loops. ``of_one_type``: whether it is refused where a scalar may have several types. ``by_sweep``: whether
+    elements after the loops. ``of_one_type``: whether it is refused where a scalar may have several types, but for those in
+    ``of_any_type``. ``by_sweep``: whether
     every sweep has reductions of its own, which begin anew: the value of each is a tuple then, one of every sweep.
     ``assumed``: what must not be negative in any iteration of so many outer loops, for the nest to be what was written.
     """
@@ -308,6 +309,7 @@ class LoopNest:
     unpackings: tuple[Unpacking, ...] = ()
     dead: tuple[str, ...] = ()
     of_one_type: bool = False
+    of_any_type: frozenset[str] = frozenset()
     by_sweep: bool = False
     assumed: tuple[tuple[int, Affine], ...] = ()
 

@@ -44,8 +44,9 @@ class FunctionSource:
     ``most_loops``: how many loops
     may be cut into tiles, None for any number. ``lists``: the parameters that were lists of Python's numbers and are passed as
     arrays, with what their elements are (``program.lists``). ``dead``: arrays of which nobody reads elements after the loops.
-    ``of_one_type``: whether loops in their own order are refused where a scalar may have several types. ``sums``: of loops of
-    such, by line and column, the scalars that they add terms to, exactly where they are floats.
+    ``of_one_type``: whether loops in their own order are refused where a scalar may have several types, but for those in
+    ``of_any_type``. ``sums``: of loops of such, by line and column, the scalars that they add terms to, exactly where they are
+    floats.
     ``independent``: those of which no dependence joins two iterations, which counts where they are innermost.
     ``single_exits``: whether what its loops return stands behind them in the syntax tree. ``as_written``: whether names for
     indices and rows, and what stands between its loops, are left where they are.
@@ -63,6 +64,7 @@ class FunctionSource:
     lists: tuple[tuple[str, str], ...] = ()
     dead: tuple[str, ...] = ()
     of_one_type: bool = False
+    of_any_type: frozenset[str] = frozenset()
     sums: Mapping[tuple[int, int], tuple[str, ...]] = field(default_factory=dict)
     independent: frozenset[tuple[int, int]] = frozenset()
     single_exits: bool = False

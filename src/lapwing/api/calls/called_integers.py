@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 MOST_BINDINGS = 4  # of a sequential region to the integers of its calls, before it is made for any
 
 Integers = frozenset[tuple[str, int]]
+
+
+def integers_of(arguments: Mapping[str, Any]) -> Integers:
+    """The integers among the arguments of a call, Python's and NumPy's."""
+    numbers = ((n, v) for n, v in arguments.items() if isinstance(v, int | np.integer) and not isinstance(v, bool))
+    return frozenset((name, int(value)) for name, value in numbers)
 
 
 class CalledIntegers:
@@ -22,7 +30,7 @@ class CalledIntegers:
         """comm: of the ranks of a call (mpi4py, Lapwing's own); None for this one alone."""
         _, found = self._by_ranks.setdefault(id(comm), (comm, {}))
         if len(found) <= MOST_BINDINGS:
-            found[frozenset((name, value) for name, value in arguments.items() if type(value) is int)] = None
+            found[integers_of(arguments)] = None
             self.are_many_somewhere |= len(found) > MOST_BINDINGS
 
     def on(self, comm: Any) -> tuple[Integers, ...]:

@@ -671,7 +671,8 @@ class _Lowering(ExpressionLowering):
     def _check_types(self, name: str, value: Value, line: int) -> None:
         """Raise RefusedError for a scalar of several types where the nest is to have none. With Python's numbers is computed as
         with NumPy's of the same kind."""
-        if self.nest.of_one_type and len({kind.dtype for kind in value.types}) > 1:
+        nest = self.nest
+        if nest.of_one_type and name not in nest.of_any_type and len({kind.dtype for kind in value.types}) > 1:
             self._refuse(line, f"{name} is of several types", f"set it to one type, as {name} = float({name})")
 
     def _accumulate(self, statement: ir.Accumulate) -> list[t.TypedStatement]:
@@ -782,9 +783,10 @@ class _Lowering(ExpressionLowering):
             types = [(a.dtype, a.weak, a.part is None) for a in (known, accumulator)]
             if types[0] != types[1]:
                 before, here = (self._type_of(a) for a in (known, accumulator))
-                self._refuse(
-                    line, f"{result} is {before} in one term and {here} in another", "give every term the same dtype"
-                )
+                self.refusals.refuse(  # in their own order the loops know which type it has
+                    line, f"{result} is {before} in one term and {here} in another", "give every term the same dtype",
+                    tiled_only=True,
+                )  # fmt: skip
         self.accumulators[accumulator.name] = accumulator
 
     def _type_of(self, accumulator: t.Accumulator) -> ScalarType:

@@ -74,6 +74,7 @@ class _RegionParser(FunctionParser):
             unpackings=(*self.source.counted.unpackings, *self.unpackings),
             dead=dead,
             of_one_type=self.source.of_one_type,
+            of_any_type=self.source.of_any_type,
         )
         return unrolled(nest)
 

@@ -95,8 +95,10 @@ def whole_of(
     rewritten = Rewritten(exchanged.loop, begins, memory)
     try:
         outlined = outline(around, statement, name, control, lift=False, sequential=True, rewritten=rewritten)
-        # Python keeps the type of each value that a scalar has in turn.
-        outlined = replace(outlined, source=replace(outlined.source, of_one_type=True, sums=sums, independent=places))
+        # Python keeps the type of each value that a scalar has in turn, but in regions.
+        its_own = _names_of_regions(statement, regions)
+        source = replace(outlined.source, of_one_type=True, of_any_type=its_own, sums=sums, independent=places)
+        outlined = replace(outlined, source=source)
         parse(outlined.source)
     except RefusedError:
         return None
@@ -115,6 +117,13 @@ def whole_of(
         test = ast.BoolOp(ast.And(), [test, *sized])
     copies = {memory[array]: value for array, value in elements.copies.items()}
     return Whole(statement, outlined, test, copies, exchanged)
+
+
+def _names_of_regions(statement: ast.stmt, regions: Sequence[ast.stmt]) -> frozenset[str]:
+    """What regions set for themselves: names of which nothing goes from one to another, or to what is around them."""
+    inside = {id(node) for region in regions for node in ast.walk(region)}
+    around = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and id(node) not in inside}
+    return frozenset(bound_names(regions)) - around - {name for region in regions for name in exposed_reads([region])}
 
 
 def _are_alike(pair: tuple[str, str]) -> ast.expr:
