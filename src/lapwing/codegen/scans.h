@@ -295,8 +295,10 @@ enum { LW_SCAN_PAYS_i64 = 1, LW_SCAN_PAYS_i32 = 1, LW_SUM_PAYS_i64 = 1, LW_SUM_P
 LW_SCANS_64(8, i64)
 LW_SCANS_32(16)
 #if defined(__AVX512BW__) && !defined(__clang__)
+#define LW_SCANNED_SHORTS 32
 LW_SCANS_16(32)
 #else
+#define LW_SCANNED_SHORTS 16
 LW_SCANS_16(16)
 #endif
 #elif defined(__AVX2__)
@@ -318,11 +320,13 @@ LW_INLINE void lw_scan_give_small(int64_t *to, lw_scan_small x) {
 LW_VECTOR_SCANS(small, int32_t, int64_t, 8)
 LW_SCANS_64(4, small)
 LW_SCANS_32(8)
+#define LW_SCANNED_SHORTS 16
 LW_SCANS_16(16)
 #else
 enum { LW_SCAN_PAYS_i64 = 0, LW_SCAN_PAYS_i32 = 0, LW_SUM_PAYS_i64 = 0, LW_SUM_PAYS_i32 = 0 };
 LW_SCANS_64(2, i64)
 LW_SCANS_32(4)
+#define LW_SCANNED_SHORTS 8
 LW_SCANS_16(8)
 #endif
 

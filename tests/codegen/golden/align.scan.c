@@ -10,6 +10,7 @@
 #include "support.h"
 #include "strips.h"
 #include "scans.h"
+#include "striped.h"
 #include "ranges.h"
 
 LW_INLINE void align_part_1(int32_t *restrict h, int64_t h_s0, const uint8_t *restrict a, const uint8_t *restrict b,
@@ -83,6 +84,21 @@ LW_INLINE void align_part_2_narrow(int32_t *restrict h, int64_t h_s0, int16_t sc
     *best_2 = lw_max_i16(*best_2, h_now);
 }
 
+LW_INLINE void align_striped_1_narrow(int16_t b_striped, int16_t h_above_before_1, int16_t h_above,
+        int16_t *restrict h_term_out, int16_t a_now, int32_t match, int32_t mismatch, int32_t gap) {
+    const int16_t s = (a_now == b_striped) ? (int16_t)(int32_t)match : (int16_t)(int32_t)mismatch;
+    const int16_t h_term = lw_max_i16(lw_max_i16((int16_t)0, (int16_t)(h_above_before_1 + s)), (int16_t)(h_above
+            - (int16_t)(int32_t)gap));
+    *h_term_out = h_term;
+}
+
+LW_INLINE void align_striped_2_narrow(int16_t scan_2, int16_t *restrict h_stored_out, int16_t *best_2) {
+    const int16_t h_now = scan_2;
+    const int16_t h_stored = h_now;
+    *best_2 = lw_max_i16(*best_2, h_now);
+    *h_stored_out = h_stored;
+}
+
 static void compute_narrow(lw_tile *tile, const lw_box *box) {
     int32_t *restrict const h = tile->arrays[0].base;
     const int64_t h_s0 = tile->arrays[0].stride[0];
@@ -92,34 +108,105 @@ static void compute_narrow(lw_tile *tile, const lw_box *box) {
     const int32_t mismatch = (int32_t)tile->scalars[3].i;
     const int32_t gap = (int32_t)tile->scalars[4].i;
     int16_t best_2 = (int16_t)tile->accumulators[0].i;
-    int16_t h_term_strip[LW_STRIP];
+    int16_t h_term_strip[LW_STRIP] LW_SCAN_ALIGNED;
     int16_t scan_1_strip_room[LW_STRIP + LW_SCAN_VECTOR / sizeof(int16_t)] LW_SCAN_ALIGNED;
     int16_t *const scan_1_strip = scan_1_strip_room + LW_SCAN_VECTOR / sizeof(int16_t) - 1;
-    const int64_t i_end = box->hi[0];
-    for (int64_t i = box->lo[0]; i < i_end; ++i) {
-        const int64_t j_end = box->hi[1];
-        for (int64_t strip = box->lo[1]; strip < j_end; strip += LW_STRIP) {
-            const int64_t strip_end = lw_min_i64(strip + LW_STRIP, j_end);
+    lw_striped_row b_striped_image;
+    lw_striped_row h_above_before_1_image;
+    lw_striped_row h_above_image;
+    lw_striped_strip row;
+    int16_t best_2_lanes[LW_STRIPED_LANES] LW_SCAN_ALIGNED;
+    for (int lane = 0; lane < LW_STRIPED_LANES; ++lane) best_2_lanes[lane] = best_2;
+    const int64_t j_end = box->hi[1];
+    for (int64_t j_begin = box->lo[1]; j_begin < j_end; j_begin += LW_STRIPED_ROW) {
+        const int64_t columns_end = lw_min_i64(j_begin + LW_STRIPED_ROW, j_end);
+        const int64_t striped = box->lo[0] < box->hi[0] ? lw_striped_length(columns_end - j_begin,
+                lw_striped_size((int16_t)(-(int16_t)(int32_t)gap)) + lw_striped_size((int16_t)0)) : 0;
+        for (int64_t done = 0; done < striped; done += LW_STRIPED_STRIP) {
+            const int64_t first_2 = lw_min_i64(j_begin + done, columns_end - LW_STRIPED_STRIP);
             {
-                const int64_t j = strip;
-                LW_FETCH_AHEAD(h[i * h_s0 + j]);
-            }
-            #pragma GCC ivdep
-            for (int64_t j = strip; j < strip_end; ++j) {
-                align_part_1_narrow(h, h_s0, a, b, &h_term_strip[j - strip], match, mismatch, gap, i, j);
+                const int64_t j = first_2;
+                for (int place = 0; place < LW_STRIPED_STRIP; ++place) row[place] = (int16_t)(&b[j - 1])[place];
+                lw_striped(row, b_striped_image + done);
             }
             {
-                const int64_t j = strip;
-                lw_strip_scan_max_i16(h[i * h_s0 + j - 1], h_term_strip, (int16_t)(-(int16_t)(int32_t)gap), NULL,
-                        (int16_t)0, NULL, NULL, scan_1_strip, strip_end - strip + 1);
+                const int64_t i = box->lo[0];
+                const int64_t j = first_2;
+                for (int place = 0; place < LW_STRIPED_STRIP; ++place) row[place] = (int16_t)(&h[(i - 1) * h_s0 + j
+                        - 1])[place];
+                lw_striped(row, h_above_before_1_image + done);
             }
-            #pragma GCC ivdep
-            for (int64_t j = strip; j < strip_end; ++j) {
-                align_part_2_narrow(h, h_s0, scan_1_strip[j - strip + 1], &best_2, i, j);
+            {
+                const int64_t i = box->lo[0];
+                const int64_t j = first_2;
+                for (int place = 0; place < LW_STRIPED_STRIP; ++place) row[place] = (int16_t)(&h[(i - 1) * h_s0
+                        + j])[place];
+                lw_striped(row, h_above_image + done);
             }
         }
-        __asm__ volatile("" ::: "memory");
+        const int64_t i_end = box->hi[0];
+        for (int64_t i = box->lo[0]; i < i_end; ++i) {
+            int16_t a_now = (int16_t)a[i - 1];
+            LW_OPAQUE(a_now);
+            int16_t scan_1_strip_end = 0;
+            for (int64_t done = 0; done < striped; done += LW_STRIPED_STRIP) {
+                const int64_t first_2 = lw_min_i64(j_begin + done, columns_end - LW_STRIPED_STRIP);
+                {
+                    const int64_t j = first_2;
+                    LW_STRIPED_FETCH_AHEAD(h[i * h_s0 + j]);
+                }
+                #pragma GCC ivdep
+                for (int place = 0; place < LW_STRIPED_STRIP; ++place) {
+                    align_striped_1_narrow(b_striped_image[done + place], h_above_before_1_image[done + place],
+                            h_above_image[done + place], &h_term_strip[place], a_now, match, mismatch, gap);
+                }
+                {
+                    const int64_t j = first_2;
+                    if (done == 0 || first_2 != j_begin + done) scan_1_strip_end = (int16_t)h[i * h_s0 + j - 1];
+                    lw_striped_scan_max(scan_1_strip_end, h_term_strip, (int16_t)(-(int16_t)(int32_t)gap), (int16_t)0,
+                            scan_1_strip + 1);
+                    scan_1_strip_end = scan_1_strip[LW_STRIPED_STRIP];
+                }
+                for (int vector = 0; vector < LW_STRIPED_STRIP; vector += LW_STRIPED_LANES) {
+                    #pragma GCC ivdep
+                    for (int lane = 0; lane < LW_STRIPED_LANES; ++lane) {
+                        const int place = vector + lane;
+                        align_striped_2_narrow(scan_1_strip[place + 1], &h_above_image[done + place],
+                                &best_2_lanes[lane]);
+                    }
+                }
+                {
+                    const int64_t j = first_2;
+                    lw_unstriped(h_above_image + done, row);
+                    #pragma GCC ivdep
+                    for (int place = 0; place < LW_STRIPED_STRIP; ++place) (&h[i * h_s0 + j])[place] = row[place];
+                    {
+                        const int16_t before[] = {(int16_t)(&h[i * h_s0 + j])[-1]};
+                        lw_striped_before(before, 1, h_above_image + done, h_above_before_1_image + done);
+                    }
+                }
+            }
+            for (int64_t strip = lw_striped_rest(j_begin, striped, columns_end); strip
+                    < columns_end; strip += LW_STRIP) {
+                const int64_t strip_end = lw_min_i64(strip + LW_STRIP, columns_end);
+                #pragma GCC ivdep
+                for (int64_t j = strip; j < strip_end; ++j) {
+                    align_part_1_narrow(h, h_s0, a, b, &h_term_strip[j - strip], match, mismatch, gap, i, j);
+                }
+                {
+                    const int64_t j = strip;
+                    lw_strip_scan_max_i16(h[i * h_s0 + j - 1], h_term_strip, (int16_t)(-(int16_t)(int32_t)gap), NULL,
+                            (int16_t)0, NULL, NULL, scan_1_strip, strip_end - strip + 1);
+                }
+                #pragma GCC ivdep
+                for (int64_t j = strip; j < strip_end; ++j) {
+                    align_part_2_narrow(h, h_s0, scan_1_strip[j - strip + 1], &best_2, i, j);
+                }
+            }
+            __asm__ volatile("" ::: "memory");
+        }
     }
+    for (int lane = 0; lane < LW_STRIPED_LANES; ++lane) best_2 = lw_max_i16(best_2, best_2_lanes[lane]);
     tile->accumulators[0].i = best_2;
 }
 

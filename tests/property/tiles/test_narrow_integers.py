@@ -98,8 +98,8 @@ def differences(draw: st.DrawFn) -> str:
 
 def check(data: st.DataObject) -> None:
     text = data.draw(recurrences(), label="nest")
-    sides = st.integers(9, 40) | st.integers(64, 140)
-    shape = data.draw(st.tuples(sides, sides), label="shape")
+    sides, strips = st.integers(9, 40) | st.integers(64, 140), st.integers(126, 420)  # of striped rows
+    shape = data.draw(st.tuples(sides, sides) | st.tuples(st.integers(3, 40), strips), label="shape")
     dtype = data.draw(st.sampled_from(("int32", "int64")), label="dtype")
     letters = data.draw(st.sampled_from(LETTERS), label="letters")
     largest = data.draw(st.sampled_from(LARGEST), label="largest")

@@ -352,7 +352,7 @@ class _Distribution:
 
     def _argument(self, argument: t.Typed, turn: int) -> t.Typed:
         """A local with the value of an argument, or an element of an array where the next iteration's is the next one."""
-        if argument in self._turns or self._is_in_a_row(argument):
+        if argument in self._turns or (isinstance(argument, t.Load) and t.is_contiguous(argument, self.index)):
             return argument
         if argument not in self._arguments:
             self._arguments[argument] = (
@@ -360,12 +360,6 @@ class _Distribution:
                 turn,
             )
         return self._arguments[argument][0]
-
-    def _is_in_a_row(self, node: t.Typed) -> bool:
-        if not isinstance(node, t.Load):
-            return False
-        steps = [s.affine.coefficient(self.index) for s in node.subscripts if isinstance(s, t.AffineSubscript)]
-        return len(steps) == len(node.subscripts) and steps[-1] == 1 and not any(steps[:-1])
 
 
 _HELD = "held"

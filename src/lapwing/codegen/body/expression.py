@@ -330,6 +330,13 @@ def strip_call(node: t.Operation, arguments: Sequence[str], scalars: Sequence[st
     return f"{strip_function(node)}({', '.join([*arguments, result, count])});"
 
 
+def striped_call(node: t.Operation, strips: Sequence[str], scalars: Sequence[str], result: str) -> str:
+    """The call of a scan's function for striped rows (striped.h), which takes the element before and terms."""
+    name, _ = _scan_words(node)
+    given = strips if name == "scan_sum" else [*strips, *scalars]
+    return f"lw_striped_{name}({', '.join([*given, result])});"
+
+
 # Recurrences of integers (``codegen.inner_loops.scans``, scans.h). Operators are "scan max" or "scan min",
 # x = op(x before + c, t) + a, with which of c, a and resets differ between iterations; "scan pair max", for two that read each
 # other, with whether x has a term of its own; or "scan sum". Operands are the element before the first iteration, what differs

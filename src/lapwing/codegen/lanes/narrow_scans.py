@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from lapwing.codegen.body.narrowing import COMPARISONS, NARROW
 from lapwing.codegen.lanes.narrow import NarrowTileWriter
+from lapwing.codegen.lanes.striped_rows import StripedRowWriter
 from lapwing.codegen.lanes.transposed import TransposedTileWriter
 from lapwing.codegen.rows.tile_loops import TileWriter
 from lapwing.loopnest.binding import typed as t
@@ -22,7 +23,7 @@ class NarrowScanWriter:
     """Writes a tile of scans with two functions, one of which computes with narrow integers. in_buffers: the tile's narrow
     version in buffers, which knows what ranges have to prove."""
 
-    def __init__(self, wide: TileWriter, narrow: TileWriter, in_buffers: NarrowTileWriter) -> None:
+    def __init__(self, wide: TileWriter, narrow: StripedRowWriter, in_buffers: NarrowTileWriter) -> None:
         self._wide, self._narrow, self._in_buffers = wide, narrow, in_buffers
 
     @classmethod
@@ -38,31 +39,14 @@ class NarrowScanWriter:
         in_buffers = NarrowTileWriter.of(TransposedTileWriter(bound, faces, lanes), faces, lanes)
         if in_buffers is None:
             return None
-        narrow = _NarrowRowWriter(replace(bound, body=_with_narrow_letters(in_buffers)), faces, form)
+        narrow = StripedRowWriter(replace(bound, body=_with_narrow_letters(in_buffers)), faces, form)
         return cls(wide, narrow, in_buffers) if narrow.has_scans else None
 
     def source(self) -> str:
-        headers = ['#include "strips.h"', '#include "scans.h"', '#include "ranges.h"']
+        headers = ['#include "strips.h"', '#include "scans.h"', *self._narrow.headers_of_rows, '#include "ranges.h"']
         functions = self._in_buffers.functions(self._wide, self._narrow, 1, "LW_NARROW_SCANNED")
         lines = [*self._wide.heading("One tile."), *headers, "", *functions, "", *self._wide.face_functions()]
         return "\n".join(lines) + "\n"
-
-
-class _NarrowRowWriter(TileWriter):
-    """Writes the version that computes with narrow integers. Elements are of that type in its body, and of their own in
-    memory: C converts them, and all of them fit."""
-
-    scanned_types = (NARROW,)
-
-    @property
-    def suffix(self) -> str:
-        return "_narrow"
-
-    def point_name(self) -> str:
-        return f"{super().point_name()}{self.suffix}"
-
-    def _function(self, invariant: str) -> str:
-        return f"{super()._function(invariant)}{self.suffix}"
 
 
 def _with_narrow_letters(writer: NarrowTileWriter) -> t.TypedBody:

@@ -693,11 +693,7 @@ def interior_of(bound: BoundNest, form: InnerForm) -> Interior | None:
 def _in_rows_along(body: t.TypedBody, index: str) -> list[t.Load]:
     """What a loop stores to, where that of the next iteration is the next element."""
     targets = dict.fromkeys(s.target for s in body.statements if isinstance(s, t.TypedStore))
-
-    def steps(target: t.Load) -> list[int | None]:
-        return [s.affine.coefficient(index) if isinstance(s, t.AffineSubscript) else None for s in target.subscripts]
-
-    return [target for target in targets if steps(target) == [0] * (len(target.subscripts) - 1) + [1]]
+    return [target for target in targets if t.is_contiguous(target, index)]
 
 
 def _has_branches(body: t.TypedBody) -> bool:

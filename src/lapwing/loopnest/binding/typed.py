@@ -380,6 +380,12 @@ def indices_of(node: Typed) -> Iterator[str]:
                     yield from sorted(subscript.affine.names)
 
 
+def is_contiguous(load: Load, loop: str) -> bool:
+    """Whether the next iteration of a loop touches the next element."""
+    steps = [s.affine.coefficient(loop) if isinstance(s, AffineSubscript) else None for s in load.subscripts]
+    return steps == [0] * (len(steps) - 1) + [1]
+
+
 def numpy_loops(body: TypedBody) -> list[tuple[str, str]]:
     """NumPy's own loops that a body calls: names of functions and the dtypes they compute in."""
     nodes = (n for s in all_statements(body.statements) for value in own_values(s) for n in walk(value))

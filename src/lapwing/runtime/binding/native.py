@@ -50,6 +50,7 @@ HEADERS = tuple(  # that generated code includes
         "support.h",
         "strips.h",
         "scans.h",
+        "striped.h",
         "outer_loops.h",
         "transposed.h",
         "squares.h",
