@@ -14,6 +14,10 @@ from lapwing.affine.affine import Affine
 from lapwing.loopnest.normalisation.counted_loops import Unpacking
 from lapwing.loopnest.normalisation.nests.forward_substitution import Taken
 
+# Comparisons that hold where others do not, and of operands in the other order.
+OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+
 
 @dataclass(frozen=True)
 class Expression:

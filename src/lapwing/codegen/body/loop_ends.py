@@ -17,10 +17,9 @@ from dataclasses import dataclass, replace
 
 from lapwing.affine.affine import Affine
 from lapwing.loopnest.binding import typed as t
+from lapwing.loopnest.ir import MIRRORED, OPPOSITE
 
 _STEEPEST = 1024  # factor of the loop's index: less than what makes 64 bits wrap around between the ends
-OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
-MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
 class _NotLinear(Exception):
@@ -58,7 +57,7 @@ def looked_up(load: t.Load) -> t.Load:
     def of(axis: int, subscript: t.AffineSubscript | t.LookupSubscript) -> t.LookupSubscript:
         if isinstance(subscript, t.AffineSubscript):
             return t.LookupSubscript(t.AffineValue("int64", subscript.affine + subscript.wrap), axis, 1)
-        return replace(subscript, trap=subscript.trap or 1)
+        return replace(subscript, trap=subscript.trap or 1, guarded=False)
 
     return replace(load, subscripts=tuple(of(axis, s) for axis, s in enumerate(load.subscripts)))
 

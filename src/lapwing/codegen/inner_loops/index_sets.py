@@ -18,9 +18,10 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
-from lapwing.codegen.body.loop_ends import MIRRORED, OPPOSITE, mentions_index, slope, with_index
+from lapwing.codegen.body.loop_ends import mentions_index, slope, with_index
 from lapwing.codegen.inner_loops.splitting import decided
 from lapwing.loopnest.binding import typed as t
+from lapwing.loopnest.ir import MIRRORED, OPPOSITE
 from lapwing.tiling.invariants import is_invariant
 
 _ABOVE, _BELOW = (">", ">="), ("<", "<=")

@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from lapwing.affine.affine import Affine
 from lapwing.codegen.body.conditional_calls import calls_by_strips
 from lapwing.codegen.body.if_conversion import folded
-from lapwing.codegen.body.loop_ends import MIRRORED
 from lapwing.codegen.body.widening import COMPARISONS
 from lapwing.codegen.inner_loops.elements import Certain, NewLocal, elements_in
 from lapwing.codegen.inner_loops.integers import combined, plus
@@ -27,6 +26,7 @@ from lapwing.codegen.outer_loops.independence import stores_in
 from lapwing.codegen.outer_loops.ranges import form_of
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.effects import is_speculable
+from lapwing.loopnest.ir import MIRRORED
 
 _Part = Callable[
     [t.Typed, t.Typed, bool], list[t.TypedStatement]

@@ -20,11 +20,11 @@ import numpy as np
 
 from lapwing.affine.affine import Affine
 from lapwing.codegen.body.if_conversion import folded
-from lapwing.codegen.body.loop_ends import OPPOSITE
 from lapwing.codegen.outer_loops.independence import inner_indices
 from lapwing.codegen.outer_loops.ranges import form_of
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
+from lapwing.loopnest.ir import OPPOSITE
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -88,6 +89,9 @@ class ExpressionLowering(ComplexLowering):
         self.values: dict[str, Value | None] = {}
         self.signs: dict[t.Local, Sign] = {}  # of those that have one value each
         self.index_ranges = dict(surroundings.index_ranges)
+        # What integers can be under the conditions around, by the names of scalars, with the values that this is known of, and
+        # of loop indices.
+        self.known_here: dict[str, tuple[Value | None, Interval]] = {}
 
     def _lower(self, node: ir.Expression) -> Value:
         line = node.line
@@ -97,8 +101,8 @@ class ExpressionLowering(ComplexLowering):
             case ir.Parameter(name=name):
                 return self._parameter(name, line)
             case ir.LoopIndex(name=name):
-                interval = self.index_ranges[name]
-                return Value(t.Index("int64", name), frozenset({PY_INT}), interval)
+                interval, (_, here) = self.index_ranges[name], self.known_here.get(name, (None, None))
+                return Value(t.Index("int64", name), frozenset({PY_INT}), interval, here=here)
             case ir.Temporary(name=name):
                 return self._temporary(name, line)
             case ir.Access():
@@ -124,7 +128,7 @@ class ExpressionLowering(ComplexLowering):
                 return self._boolean(node, operands)
             case ir.Conditional(test=test, then=then, otherwise=otherwise):
                 try:
-                    joined = self._operands(then, otherwise)
+                    joined = self.refusals.each(self._lower_arm, ((test, True, then), (test, False, otherwise)))
                 except Stopped:
                     self._test(test)  # to see what is wrong there as well
                     raise
@@ -149,7 +153,8 @@ class ExpressionLowering(ComplexLowering):
         known = self.values[name]
         if known is None:
             raise Stopped
-        return known
+        noted, here = self.known_here.get(name, (None, None))
+        return replace(known, here=here) if noted is known else known
 
     def _operands(self, *nodes: ir.Expression) -> list[Value]:
         """Several expressions, all of which are looked at before a refused one stops their parent."""
@@ -207,7 +212,9 @@ class ExpressionLowering(ComplexLowering):
             )
         extent = self.around.shapes[access.array][axis]
         lowest = 0 if axis in access.from_end else -extent
-        counts_from_end = index.extent[0] < 0 and lowest < 0
+        here = index.extent_here if self.nest.is_sequential else None
+        guarded = here is not None and here[0] >= 0 and here[1] < extent
+        counts_from_end = index.extent[0] < 0 and lowest < 0 and not guarded
         trap = None
         if index.extent[0] < lowest or index.extent[1] >= extent:
             trap = self._trap(
@@ -219,7 +226,7 @@ class ExpressionLowering(ComplexLowering):
         if lowest == 0 and index.extent[0] < 0:
             is_before = t.Operation("bool", "<", (code, literal_of("int64", 0)))
             code = t.Select("int64", is_before, literal_of("int64", INT64_MIN), code, is_speculable(code))
-        return t.LookupSubscript(code, axis, trap, counts_from_end)
+        return t.LookupSubscript(code, axis, trap, counts_from_end, guarded and trap is not None)
 
     def _index(self, node: ir.Expression) -> Value:
         """An index. One that goes beyond 64 bits by a number that is no index of any array's is outside, and stays so wrapped."""
@@ -238,11 +245,73 @@ class ExpressionLowering(ComplexLowering):
         first, *others = node.operands
         code = self._test(first)
         for place, operand in enumerate(others, 1):
-            other = self._test(operand)
+            before = ir.Boolean(node.operator, node.operands[:place], line=node.line)
+            with self._where(before, node.operator == "and"):
+                other = self._test(operand)
             may_run = is_speculable(other) and not guards_access(node, place)
             operator = ("&" if may_run else "&&") if node.operator == "and" else ("|" if may_run else "||")
             code = t.Operation("bool", operator, (code, other))
         return code
+
+    # -- what conditions say of integers -------------------------------------------------------------------------------
+
+    def _lower_arm(self, arm: tuple[ir.Expression, bool, ir.Expression]) -> Value:
+        """An expression that is evaluated where a condition holds, or does not."""
+        test, holds, node = arm
+        with self._where(test, holds):
+            return self._lower(node)
+
+    @contextmanager
+    def _where(self, test: ir.Expression, holds: bool) -> Iterator[None]:
+        """What is lowered is evaluated where a condition holds, or does not."""
+        before = self.known_here
+        self.known_here = dict(before)
+        try:
+            self._learn(test, holds)
+            yield
+        finally:
+            self.known_here = before
+
+    def _learn(self, test: ir.Expression, holds: bool) -> None:
+        """Notes what integers can be from here on, where a condition holds, or does not (branches in interval analysis: Cousot
+        and Cousot, POPL 1977)."""
+        match test:
+            case ir.Unary(operator="not", operand=operand):
+                self._learn(operand, not holds)
+            case ir.Boolean(operator=operator, operands=operands) if (operator == "and") == holds:
+                for operand in operands:
+                    self._learn(operand, holds)
+            case ir.Comparison(operator=operator, left=left, right=right):
+                operator = operator if holds else ir.OPPOSITE[operator]
+                self._learn_of(left, operator, right)
+                self._learn_of(right, ir.MIRRORED[operator], left)
+
+    def _learn_of(self, node: ir.Expression, operator: str, other: ir.Expression) -> None:
+        by = 0
+        match node:
+            case ir.Binary(operator="+" | "-" as sign, left=left, right=ir.Constant(value=int(number))):
+                node, by = left, number if sign == "+" else -number
+        if not isinstance(node, ir.Temporary | ir.LoopIndex):
+            return
+        known, bound = self._looked_at(node), self._looked_at(other)
+        extent, ends = (None if value is None else value.extent_here for value in (known, bound))
+        if known is None or extent is None or ends is None or (by and known.only != PY_INT):
+            return  # NumPy's sums wrap
+        low, high = _where_compared(operator, (extent[0] + by, extent[1] + by), ends)
+        if low <= high:  # or nobody comes here
+            noted = self.values.get(node.name) if isinstance(node, ir.Temporary) else None
+            self.known_here[node.name] = (noted, (low - by, high - by))
+
+    def _looked_at(self, node: ir.Expression) -> Value | None:
+        """What an expression is that has been lowered before; None where it is refused."""
+        traps, refused = len(self.traps), self.refusals.count()
+        try:
+            return self._lower(node)
+        except Stopped:
+            return None
+        finally:
+            self.traps = self.traps[:traps]
+            self.refusals.forget_after(refused)
 
     def _boolean(self, node: ir.Boolean, operands: tuple[ir.Expression, ...]) -> Value:
         values = self._operands(*operands)
@@ -324,7 +393,16 @@ class ExpressionLowering(ComplexLowering):
         known = [one for one in reached if one is not None]
         reach = _around(known) if known and len(known) == len(reached) else None
         constants = _python_results(operator, a, b)
-        return Value(code, frozenset(results), interval, constants, reach, _counted_on(operator, a, b))
+        here = self._here(operator, a, b, results)
+        return Value(code, frozenset(results), interval, constants, reach, _counted_on(operator, a, b), here)
+
+    def _here(self, operator: str, a: Value, b: Value, results: Collection[ScalarType]) -> Interval | None:
+        """The range of what is computed of integers of which more is known here; None where something might wrap."""
+        one, other = a.extent_here, b.extent_here
+        if (a.here is None and b.here is None) or one is None or other is None or operator not in ("+", "-", "*"):
+            return None
+        exact = self._interval(operator, one, other, 0, check=False)
+        return exact if all(kind.is_integer and fits(exact, kind.dtype) for kind in results) else None
 
     def _reach(self, operator: str, a: Interval, b: Interval, result: ScalarType) -> Interval | None:
         """The range of what NumPy computes of integers, where nothing wraps and nothing is divided by zero."""
@@ -894,6 +972,21 @@ def _all_reached(values: Sequence[Value], dtype: str) -> Interval | None:
     """The integers of a dtype that several values can be, where all are such."""
     known = [value.reached(dtype) for value in values]
     return _around([one for one in known if one is not None]) if None not in known else None
+
+
+def _where_compared(operator: str, extent: Interval, ends: Interval) -> Interval:
+    """What an integer of a range can be that compares so with one of another range; nothing where the first is larger."""
+    low, high = extent
+    match operator:
+        case "<" | "<=":
+            return low, min(high, ends[1] - (operator == "<"))
+        case ">" | ">=":
+            return max(low, ends[0] + (operator == ">")), high
+        case "==":
+            return max(low, ends[0]), min(high, ends[1])
+        case "!=" if ends[0] == ends[1]:
+            return low + (low == ends[0]), high - (high == ends[0])
+    return extent
 
 
 def _opposite(operator: str, interval: Interval) -> Interval:

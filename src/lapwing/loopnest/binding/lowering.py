@@ -13,7 +13,9 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
@@ -151,11 +153,14 @@ class _Lowering(ExpressionLowering):
     def _block(self, statements: Sequence[ir.Statement]) -> list[t.TypedStatement]:
         """Statements in a row; what comes after a jump is never reached, and left out."""
         found: list[t.TypedStatement] = []
+        known_here = self.known_here
+        self.known_here = dict(known_here)
         for statement in statements:
             if not self.is_reached:
                 break
             with self.refusals.recovering():
                 self._statement(statement, found)
+        self.known_here = known_here
         return found
 
     def _statement(self, statement: ir.Statement, found: list[t.TypedStatement]) -> None:
@@ -283,17 +288,22 @@ class _Lowering(ExpressionLowering):
         test = self._test(statement.test)
         before = self.values
         paths, arms = [], []
-        for body in (statement.then, statement.otherwise):
+        ways: list[bool] = []
+        for body, holds in ((statement.then, True), (statement.otherwise, False)):
             self.values, self.is_reached = dict(before), True
-            arm = self._block(body)
+            with self._where(statement.test, holds):
+                arm = self._block(body)
             arms.append(arm)
             if self.is_reached:
                 paths.append(_Arm(self.values, arm))
+                ways.append(holds)
         self.is_reached = bool(paths)
         declared: list[t.TypedStatement] = []
         self.values = self._joined(statement, before, paths, declared) if paths else before
         found += declared
         found.append(t.TypedIf(line, text, test, tuple(arms[0]), tuple(arms[1])))
+        if len(ways) == 1:  # the other arm jumps
+            self._learn(statement.test, ways[0])
 
     def _joined(
         self, statement: ir.Statement, before: Values, arms: Sequence[_Arm], declared: list[t.TypedStatement]
@@ -355,6 +365,9 @@ class _Lowering(ExpressionLowering):
             return None
         joined = self._join(known, statement.line)
         self._check_types(name, joined, statement.line)
+        extents = [way.extent_here for way in known]
+        if any(way.here is not None for way in known) and None not in extents:
+            joined = replace(joined, here=reduce(_hull, (extent for extent in extents if extent is not None)))
         local = self._new_local(name, joined.code.dtype)
         declared.append(t.TypedVariable(statement.line, statement.text, local))
         for way, arm in zip(known, arms, strict=True):
@@ -420,7 +433,7 @@ class _Lowering(ExpressionLowering):
             return t.TypedWhile(statement.line, statement.text, test, tuple(body))
 
         begins = isinstance(statement.test, ir.Constant) and bool(statement.test.value)
-        self._loop(statement, statement.body, lambda: self._test(statement.test), loop, found, begins)
+        self._loop(statement, statement.body, lambda: self._test(statement.test), loop, found, begins, statement.test)
 
     def _loop(
         self,
@@ -430,9 +443,10 @@ class _Lowering(ExpressionLowering):
         loop: Callable[[t.Typed | None, Sequence[t.TypedStatement]], t.TypedStatement],
         found: list[t.TypedStatement],
         begins: bool,
+        holds: ir.Expression | None = None,
     ) -> None:
         """A loop: scalars that it carries become variables, whose types its own body may widen. begins: whether it surely has an
-        iteration."""
+        iteration; holds: what does in all of them."""
         assigned = ir.assigned_names(body)
         # Those that were refused stay so.
         kept = {n: value for n, value in self.values.items() if _without_flag(n) not in assigned or value is None}
@@ -452,7 +466,8 @@ class _Lowering(ExpressionLowering):
             self.values, self.is_reached = {**kept, **set_at_head}, True
             self.loops.append(frame)
             test = head()
-            typed = self._block(body)
+            with nullcontext() if holds is None else self._where(holds, True):
+                typed = self._block(body)
             self.loops.pop()
             if self.is_reached:
                 typed += self._end_of_iteration(statement, frame)
@@ -532,7 +547,9 @@ class _Lowering(ExpressionLowering):
     def _carried(self, name: str, value: Value, head: Value, line: int) -> t.Typed:
         """A value as the variable of a loop takes it. Python integers grow without limit, and these must not."""
         code = self._convert(value.code, head.code.dtype, line)
-        if PY_INT not in value.types or head.interval != _CARRIED or _within(value.interval, _CARRIED):
+        if PY_INT not in value.types or head.interval != _CARRIED:
+            return code
+        if _within(value.interval, _CARRIED) or (value.here is not None and _within(value.here, _CARRIED)):
             return code
         if head.counted is not None and value.counted == head.counted:
             return code

@@ -78,13 +78,15 @@ class AffineSubscript:
 class LookupSubscript:
     """A computed index; ``trap`` is raised when it is out of range, None where it cannot be.
 
-    ``counts_from_end``: whether it may be negative.
+    ``counts_from_end``: whether it may be negative. ``guarded``: whether it is inside wherever conditions hold that it stands
+    under, so that nothing need look at it there.
     """
 
     index: Typed
     axis: int
     trap: int | None
     counts_from_end: bool = False
+    guarded: bool = False
 
 
 @dataclass(frozen=True)

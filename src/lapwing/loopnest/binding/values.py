@@ -35,7 +35,8 @@ class Counted:
 class Value:
     """A typed expression, the types it may have in Python, and its range where it is a Python int or bool. ``constants``: all
     that it can be where it is a Python float, if that is known, as of ``max(x, 0.0)``. ``reach``: its range where it is a NumPy
-    integer, if that is known to be narrower than its type's."""
+    integer, if that is known to be narrower than its type's. ``here``: its range, whichever integer it is, where conditions
+    hold that it is computed under, if that is known to be narrower."""
 
     code: t.Typed
     types: frozenset[ScalarType]
@@ -43,6 +44,7 @@ class Value:
     constants: frozenset[float] | None = None
     reach: Interval | None = None
     counted: Counted | None = None
+    here: Interval | None = None
 
     @property
     def only(self) -> ScalarType | None:
@@ -59,6 +61,13 @@ class Value:
         """The integers the value can be, whichever of its types it has; none of them is a float type."""
         ranges = [self.integers(k) for k in self.types]
         return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+    @property
+    def extent_here(self) -> Interval | None:
+        """The integers the value can be under the conditions it is computed under; None of what may be no integer."""
+        if not self.types or any(kind.is_inexact or kind.is_bool for kind in self.types):
+            return None
+        return self.extent if self.here is None else self.here
 
     def reached(self, dtype: str) -> Interval | None:
         """The integers the value can be, if these are all that it can be, and integers of the dtype."""
