@@ -245,3 +245,23 @@ def test_a_sum_of_terms_of_two_types_is_of_that_of_those_there_are(low: float) -
     u = np.random.default_rng(2).uniform(low, low + 0.2, (9, 11))
     found, expected = smeared(u), smeared.python(u)
     assert (found, type(found)) == (expected, type(expected))
+
+
+@lw.nest
+def ending_early(u, p):
+    """Nothing follows where an iteration may end."""
+    total = 0.0
+    for k in range(p.shape[0]):
+        x = p[k]
+        total += u[x]
+        u[x] = u[x] + 0.5
+        if x >= 1:
+            continue
+    return total
+
+
+def test_an_iteration_that_may_end_where_it_ends_anyway() -> None:
+    p = np.array([0, 2, 1, 2, 0, 1])
+    u, v = np.arange(3.0), np.arange(3.0)
+    assert ending_early(u, p) == ending_early.python(v, p)
+    assert np.array_equal(u, v)

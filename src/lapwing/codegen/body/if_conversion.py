@@ -144,6 +144,8 @@ def _converted(
             try:
                 if known.stays(statement):
                     raise _Unfit("it is better a branch")
+                if _assigned(statement) - {s.local for s in found if isinstance(s, t.TypedVariable)}:
+                    raise _Unfit("a variable of a loop around is set")
                 done = _Converter(statement, known, tests, accumulators, in_strips).statements()
             except _Unfit as unfit:
                 reason = reason or str(unfit)
@@ -160,6 +162,13 @@ def _converted(
             found.append(statement)
     # A variable in which two arms join is given its value once.
     return [s for s in found if not (isinstance(s, t.TypedVariable) and s.local in joined)], reason
+
+
+def _assigned(statement: t.TypedIf) -> set[t.Local]:
+    """The variables that a statement sets and does not declare."""
+    inside = list(t.all_statements((statement,)))
+    declared = {s.local for s in inside if isinstance(s, t.TypedVariable)}
+    return {s.local for s in inside if isinstance(s, t.TypedAssign)} - declared
 
 
 _TEST, _CHOSEN = " test", " chosen"  # not names that Python allows
