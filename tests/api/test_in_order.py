@@ -265,3 +265,27 @@ def test_an_iteration_that_may_end_where_it_ends_anyway() -> None:
     u, v = np.arange(3.0), np.arange(3.0)
     assert ending_early(u, p) == ending_early.python(v, p)
     assert np.array_equal(u, v)
+
+
+@lw.nest
+def bits_of(p, out):
+    """What is shifted is Python's zero or NumPy's number."""
+    for k in range(p.shape[0]):
+        d = 0
+        if p[k] > 3:
+            d = p[k] - 2
+        rest = d
+        count = 0
+        while rest > 1:
+            rest >>= 1
+            count += 1
+        out[k] = count + (d >> 2)
+    return count
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
+def test_shifts_to_the_right_of_numbers_of_two_types(dtype: str) -> None:
+    p = np.random.default_rng(0).integers(-9, 100, 50).astype(dtype)
+    found, expected = np.zeros(50, np.int64), np.zeros(50, np.int64)
+    assert bits_of(p, found) == bits_of.python(p, expected)
+    assert np.array_equal(found, expected)

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from lapwing.loopnest import ir
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.complex_numbers import ComplexLowering, has_complex
@@ -449,7 +451,7 @@ class ExpressionLowering(ComplexLowering):
             for ka, kb in itertools.product(a.types, b.types)
         }
         if len(found) > 1:
-            self._mixed(a if a.only is None else b, line)
+            return self._shift_right_alike(operator, a, b, frozenset(result for _, result in found), line)
         ((compute, result),) = found
         operands = (self._operand(a, compute, line), self._operand(b, compute, line))
         for value in (a, b):
@@ -470,6 +472,15 @@ class ExpressionLowering(ComplexLowering):
         if b.extent[0] < 0:
             trap = self._trap(line, "a shift by a negative count; the plain loop raises ValueError here")
         return Value(t.Operation("int64", operator, operands, trap), frozenset({PY_INT}), (min(corners), max(corners)))
+
+    def _shift_right_alike(self, operator: str, a: Value, b: Value, results: frozenset[ScalarType], line: int) -> Value:
+        """A shift to the right of a number of Python's or of NumPy's: by less than there are bits both give the same."""
+        low, high = b.extent
+        if operator == "<<" or low < 0 or any(high >= np.iinfo(kind.dtype).bits for kind in results):
+            self._mixed(a if a.only is None else b, line)
+        operands = (self._operand(a, "int64", line), self._operand(b, "int64", line))
+        corners = [x >> count for x in a.extent for count in (low, high)]
+        return Value(t.Operation("int64", operator, operands), results, (min(corners), max(corners)))
 
     def _shifting(self, operator: str, a: ScalarType, b: ScalarType) -> tuple[str, ScalarType]:
         compute, result = resolve(operator, a, b)
