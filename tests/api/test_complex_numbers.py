@@ -145,3 +145,18 @@ def test_a_difference_in_one_part_is_seen() -> None:
         assert f"u differs in 1 of 3 elements, first in u[{position}]" in (array_difference("u", one, found) or "")
     assert same_number(complex(math.nan, 1.0), np.complex128(complex(math.nan, 1.0)))
     assert not same_number(complex(math.nan, 1.0), np.complex128(complex(math.nan, 2.0)))
+
+
+@lw.nest
+def told_apart(out, z):
+    for i in range(out.shape[0]):
+        out[i] = 1 if z[i] else 2.5
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_what_is_true_of_complex_numbers_beside_other_sizes(dtype: Any) -> None:
+    z = np.array([0.1 - 2.5j, 0j, 0.5j, 0.0, 0.25, complex(math.nan, 0.0)] * 9, dtype)
+    found, expected = np.zeros(54, np.float32), np.zeros(54, np.float32)
+    told_apart(found, z)
+    told_apart.python(expected, z)
+    assert np.array_equal(found, expected)

@@ -61,6 +61,8 @@ def in_rows(body: t.TypedBody) -> t.TypedBody:
     size = max({*elements, *(ITEMSIZES[n.dtype] for n in nodes if n.dtype in _FLOATS.values())}, default=0)
     if len(elements) < 2 or 0 in elements or size not in _FLOATS or not any(isinstance(n, t.Select) for n in nodes):
         return body
+    if any(node.dtype.startswith("complex") for node in nodes):  # which are as large as integers are
+        return body
     if any(s.position or s.payload or s.value.dtype not in (WIDE[size], _FLOATS[size]) for s in reduced):
         return body
     found = _Rows(size).body(body).statements
