@@ -321,8 +321,9 @@ class StripedRowWriter(NarrowRowWriter):
         self._strip(inside, self.striping)
         inside.close()
         rest = f"lw_striped_rest({begin}, {striped}, {end})"
-        self._fetched = []  # what is left is short
+        fetched, self._fetched = self._fetched, []  # what is left is short
         self._plain_loop(inside, along, rest, end, INDEPENDENT)
+        self._fetched = fetched
         inside.add(IN_ORDER)
         inside.close_all()
         self.sweep_indices(lines, "\n".join([call, *inside.texts]))

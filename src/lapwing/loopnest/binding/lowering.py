@@ -412,7 +412,10 @@ class _Lowering(ExpressionLowering):
             return t.TypedFor(line, text, index, first, last, each, inside, statement.independent)
 
         begins = (by[0] > 0 and low[1] < high[0]) or (by[1] < 0 and low[0] > high[1])
+        known_here = self.known_here
+        self.known_here = {name: known for name, known in known_here.items() if name != statement.index}
         self._loop(statement, statement.body, lambda: None, lambda test, body: loop(body), found, begins)
+        self.known_here = known_here
         if outer is None:
             del self.index_ranges[statement.index]
         else:
