@@ -289,3 +289,30 @@ def test_shifts_to_the_right_of_numbers_of_two_types(dtype: str) -> None:
     found, expected = np.zeros(50, np.int64), np.zeros(50, np.int64)
     assert bits_of(p, found) == bits_of.python(p, expected)
     assert np.array_equal(found, expected)
+
+
+@lw.nest
+def moved_on(u, p):
+    """The condition was of what the index was before."""
+    total = 0.0
+    for k in range(p.shape[0]):
+        x = int(p[k])
+        if x < 0 or x > 4:
+            continue
+        else:
+            x = x + 3
+        total += u[x]
+        u[x] = total
+    return total
+
+
+def test_what_a_condition_says_is_of_the_value_that_it_looked_at() -> None:
+    u, p = np.arange(5.0), np.tile(np.array([1, 0, -1, 1, 0], np.int32), 40)
+    found, expected = u.copy(), u.copy()
+    assert moved_on(found, p) == moved_on.python(expected, p)
+    assert np.array_equal(found, expected)
+    p[-2] = 4
+    found = u.copy()
+    with pytest.raises(lw.RunError, match="outside axis 0 of u"):
+        moved_on(found, p)
+    assert np.array_equal(found, u)

@@ -72,6 +72,8 @@ def statements(draw: st.DrawFn, depth: int, indent: str) -> list[str]:
         elif kind == 4:
             negated = draw(st.sampled_from(("", "not ", "not ")))
             found += [f"{indent}if {negated}({draw(conditions())}):", f"{indent}    continue"]
+            if draw(st.booleans()):
+                found += [f"{indent}else:", *draw(statements(0, indent + "    "))]
         elif kind == 5:
             found += [f"{indent}c = 0", f"{indent}while {draw(conditions())} and c < 3:", f"{indent}    c += 1"]
             found += draw(statements(0, indent + "    "))

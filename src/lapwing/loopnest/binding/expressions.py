@@ -214,7 +214,7 @@ class ExpressionLowering(ComplexLowering):
             )
         extent = self.around.shapes[access.array][axis]
         lowest = 0 if axis in access.from_end else -extent
-        here = index.extent_here if self.nest.is_sequential else None
+        here = index.extent_here
         guarded = here is not None and here[0] >= 0 and here[1] < extent
         counts_from_end = index.extent[0] < 0 and lowest < 0 and not guarded
         trap = None
@@ -246,13 +246,13 @@ class ExpressionLowering(ComplexLowering):
             return truth(self._lower(node).code)
         first, *others = node.operands
         code = self._test(first)
-        for place, operand in enumerate(others, 1):
-            before = ir.Boolean(node.operator, node.operands[:place], line=node.line)
-            with self._where(before, node.operator == "and"):
+        with self._scope():
+            for place, operand in enumerate(others, 1):
+                self._learn(node.operands[place - 1], node.operator == "and")
                 other = self._test(operand)
-            may_run = is_speculable(other) and not guards_access(node, place)
-            operator = ("&" if may_run else "&&") if node.operator == "and" else ("|" if may_run else "||")
-            code = t.Operation("bool", operator, (code, other))
+                may_run = is_speculable(other) and not guards_access(node, place)
+                operator = ("&" if may_run else "&&") if node.operator == "and" else ("|" if may_run else "||")
+                code = t.Operation("bool", operator, (code, other))
         return code
 
     # -- what conditions say of integers -------------------------------------------------------------------------------
@@ -264,19 +264,27 @@ class ExpressionLowering(ComplexLowering):
             return self._lower(node)
 
     @contextmanager
-    def _where(self, test: ir.Expression, holds: bool) -> Iterator[None]:
-        """What is lowered is evaluated where a condition holds, or does not."""
+    def _scope(self) -> Iterator[None]:
+        """What is learnt is forgotten at the end."""
         before = self.known_here
         self.known_here = dict(before)
         try:
-            self._learn(test, holds)
             yield
         finally:
             self.known_here = before
 
+    @contextmanager
+    def _where(self, test: ir.Expression, holds: bool) -> Iterator[None]:
+        """What is lowered is evaluated where a condition holds, or does not."""
+        with self._scope():
+            self._learn(test, holds)
+            yield
+
     def _learn(self, test: ir.Expression, holds: bool) -> None:
         """Notes what integers can be from here on, where a condition holds, or does not (branches in interval analysis: Cousot
-        and Cousot, POPL 1977)."""
+        and Cousot, POPL 1977), in a sequential region: other nests may evaluate what stands under conditions anyway."""
+        if not self.nest.is_sequential:
+            return
         match test:
             case ir.Unary(operator="not", operand=operand):
                 self._learn(operand, not holds)

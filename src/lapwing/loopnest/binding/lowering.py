@@ -153,14 +153,12 @@ class _Lowering(ExpressionLowering):
     def _block(self, statements: Sequence[ir.Statement]) -> list[t.TypedStatement]:
         """Statements in a row; what comes after a jump is never reached, and left out."""
         found: list[t.TypedStatement] = []
-        known_here = self.known_here
-        self.known_here = dict(known_here)
-        for statement in statements:
-            if not self.is_reached:
-                break
-            with self.refusals.recovering():
-                self._statement(statement, found)
-        self.known_here = known_here
+        with self._scope():
+            for statement in statements:
+                if not self.is_reached:
+                    break
+                with self.refusals.recovering():
+                    self._statement(statement, found)
         return found
 
     def _statement(self, statement: ir.Statement, found: list[t.TypedStatement]) -> None:
@@ -302,8 +300,10 @@ class _Lowering(ExpressionLowering):
         self.values = self._joined(statement, before, paths, declared) if paths else before
         found += declared
         found.append(t.TypedIf(line, text, test, tuple(arms[0]), tuple(arms[1])))
-        if len(ways) == 1:  # the other arm jumps
+        if len(ways) == 1:  # the other arm jumps; what this one has set is another value than the test was of
+            after, self.values = self.values, before
             self._learn(statement.test, ways[0])
+            self.values = after
 
     def _joined(
         self, statement: ir.Statement, before: Values, arms: Sequence[_Arm], declared: list[t.TypedStatement]
@@ -412,10 +412,9 @@ class _Lowering(ExpressionLowering):
             return t.TypedFor(line, text, index, first, last, each, inside, statement.independent)
 
         begins = (by[0] > 0 and low[1] < high[0]) or (by[1] < 0 and low[0] > high[1])
-        known_here = self.known_here
-        self.known_here = {name: known for name, known in known_here.items() if name != statement.index}
-        self._loop(statement, statement.body, lambda: None, lambda test, body: loop(body), found, begins)
-        self.known_here = known_here
+        with self._scope():
+            self.known_here.pop(statement.index, None)  # of a loop around of that name
+            self._loop(statement, statement.body, lambda: None, lambda test, body: loop(body), found, begins)
         if outer is None:
             del self.index_ranges[statement.index]
         else:
