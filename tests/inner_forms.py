@@ -23,6 +23,9 @@ from lapwing.tiling import sweep_lanes, transposed
 from lapwing.tiling.inner import InnerForm, legal_forms
 from lapwing.tiling.skewing import skewed_dependences, skewed_nest
 
+# What keeps a compiler from vectors of more bytes.
+WITHOUT_WIDER = {64: (), 32: ("-mno-avx512f",), 16: ("-mno-avx512f", "-mno-avx2")}
+
 
 def in_form(plan: Plan, bound: BoundNest, form: InnerForm) -> Plan:
     """The plan with a form, and as many sweeps at once as that can do; bound: as the user wrote the nest."""

@@ -48,10 +48,10 @@ typedef int16_t lw_striped_vector __attribute__((vector_size(sizeof(lw_scan_i16)
     (LW_STAYS(lane, by) | LW_STAYS(lane + 1, by) | LW_STAYS(lane + 2, by) | LW_STAYS(lane + 3, by))
 #define LW_STAYS_16(lane, by)                                                                                          \
     (LW_STAYS_4(lane, by) | LW_STAYS_4(lane + 4, by) | LW_STAYS_4(lane + 8, by) | LW_STAYS_4(lane + 12, by))
-#define LW_MOVED(first, x, by, mask)                                                                                   \
+#define LW_NEXT_SEGMENTS(first, x, by)                                                                                 \
     ((lw_scan_i16)__builtin_ia32_permvarhi512_mask((lw_shorts)(x), (lw_shorts){LW_FROM_16(0, by), LW_FROM_16(16, by)}, \
-                                                   (lw_shorts)(first), (int)(mask)))
-#define LW_NEXT_SEGMENTS(first, x, by) LW_MOVED(first, x, by, LW_STAYS_16(0, by) | LW_STAYS_16(16, by))
+                                                   (lw_shorts)(first),                                                 \
+                                                   (int)(LW_STAYS_16(0, by) | LW_STAYS_16(16, by))))
 #define LW_SCANNED_SEGMENTS(x, none, OPERATION)                                                                        \
     x = OPERATION(x, LW_NEXT_SEGMENTS(none, x, 1));                                                                    \
     x = OPERATION(x, LW_NEXT_SEGMENTS(none, x, 2));                                                                    \
@@ -59,7 +59,7 @@ typedef int16_t lw_striped_vector __attribute__((vector_size(sizeof(lw_scan_i16)
     x = OPERATION(x, LW_NEXT_SEGMENTS(none, x, 8));                                                                    \
     x = OPERATION(x, LW_NEXT_SEGMENTS(none, x, 16));
 #define LW_LAST_SEGMENT(x) LW_LAST_32(x)
-#define LW_PART_OF_ROW(k, part) (4 * (k) + (part))
+enum { LW_INTERLEAVED_ARE_ROWS = 1 };
 #define LW_INTERLEAVED(name, a, b) __builtin_ia32_punpck##name##512_mask(a, b, a, -1)
 #define LW_LOWER_SHORTS(a, b) LW_INTERLEAVED(lwd, (lw_shorts)(a), (lw_shorts)(b))
 #define LW_UPPER_SHORTS(a, b) LW_INTERLEAVED(hwd, (lw_shorts)(a), (lw_shorts)(b))
@@ -84,7 +84,7 @@ typedef int16_t lw_striped_vector __attribute__((vector_size(sizeof(lw_scan_i16)
 #define LW_LOWER_WORDS(a, b) LW_SHUFFLE(lw_scan_i16, a, b, 0, 1, 8, 9, 2, 3, 10, 11)
 #define LW_UPPER_WORDS(a, b) LW_SHUFFLE(lw_scan_i16, a, b, 4, 5, 12, 13, 6, 7, 14, 15)
 #endif
-#define LW_PART_OF_ROW(k, part) (4 * (part) + (k))
+enum { LW_INTERLEAVED_ARE_ROWS = 0 };
 #endif
 
 /* A number that the compiler knows no more of than its type: gcc compares those of 8 bits in 32. */
@@ -125,12 +125,11 @@ LW_INLINE void lw_unstriped(const int16_t *restrict image, int16_t *restrict row
         const lw_scan_i16 y2 = (lw_scan_i16)LW_LOWER_SHORTS(x2, x3), y3 = (lw_scan_i16)LW_UPPER_SHORTS(x2, x3);
         const lw_scan_i16 z[] = {(lw_scan_i16)LW_LOWER_WORDS(y0, y2), (lw_scan_i16)LW_UPPER_WORDS(y0, y2),
                                  (lw_scan_i16)LW_LOWER_WORDS(y1, y3), (lw_scan_i16)LW_UPPER_WORDS(y1, y3)};
-        if (LW_SEGMENT_OF(1) == 1 && LW_SEGMENT_OF(2) == 2) {
-            for (int n = 0; n < 4; ++n)
-                for (int p = 0; p < PARTS; ++p)
-                    memcpy(row + 8 * LW_PART_OF_ROW(n, p), (const part *)&z[n] + p, sizeof(part));
-        } else {
-            for (int n = 0; n < 4; ++n) LW_STRIPED(row, n) = z[n];
+        for (int n = 0; n < 4; ++n) {
+            if (LW_INTERLEAVED_ARE_ROWS)
+                LW_STRIPED(row, n) = z[n];
+            else
+                for (int p = 0; p < PARTS; ++p) memcpy(row + 8 * (4 * p + n), (const part *)&z[n] + p, sizeof(part));
         }
     }
 }
@@ -149,6 +148,7 @@ LW_INLINE void lw_striped_before(const int16_t *before, int by, const int16_t *r
         for (int v = by; v < LW_SEGMENT; ++v) LW_STRIPED(result, v) = LW_STRIPED_GIVEN(x, v - by);
     }
 }
+
 /* x[k] = max(x[k - 1] + c, t[k]) + a. sign: of what changes nothing, reversed. */
 #define LW_STRIPED_SCAN(name, sign)                                                                                    \
     LW_INLINE void lw_striped_scan_##name(int16_t before, const int16_t *restrict t, int16_t c, int16_t a,             \

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from comparing import check_arrays
 from hypothesis import strategies as st
-from inner_forms import forms_with_vectors, in_form, vectors_of
+from inner_forms import WITHOUT_WIDER, forms_with_vectors, in_form, vectors_of
 from loading import nest_of
 from randomness import first_seed, wanted
 from searching import search
@@ -37,7 +37,6 @@ ADDED = (
     "- 1", "- 1", "+ gap", "+ gap", "+ 0", "- 250", "- 300", "- True", "- w[i, j]", "- w[i, j] - gap",
     "- (1100 if a[i - 1] == b[j - 1] else False)", "+ (4000 if w[i, j] == 1 else -4000)",
 )  # fmt: skip
-WITHOUT = {64: (), 32: ("-mno-avx512f",), 16: ("-mno-avx512f", "-mno-avx2")}
 LETTERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")
 # Of what rows begin with: small, near the ends of what scans hold and of 16 bits, beyond them, and at those of 32.
 LARGEST = (0, 9, 1000, 4000, 8000, 8191, 16_383, 30_000, 32_700, 32_767, 40_000, 2**31 - 1)
@@ -148,7 +147,7 @@ def check(data: st.DataObject) -> None:
     plan = in_form(nest.using(tile=tile).plan(**found), bound, form)
     with pytest.MonkeyPatch.context() as patched, vectors_of(width):
         if form.scanned:
-            patched.setattr(native, "TILE_FLAGS", (*native.TILE_FLAGS, *WITHOUT[width]))
+            patched.setattr(native, "TILE_FLAGS", (*native.TILE_FLAGS, *WITHOUT_WIDER[width]))
         if raises:
             with pytest.raises(lw.RunError):
                 run(nest, found, plan=plan)

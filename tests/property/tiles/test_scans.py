@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from comparing import check_arrays
 from hypothesis import strategies as st
-from inner_forms import in_form
+from inner_forms import WITHOUT_WIDER, in_form
 from loading import nest_of
 from randomness import first_seed, wanted
 from searching import search
@@ -36,7 +36,6 @@ FREE = (
 )  # fmt: skip
 ADDED = ("", "", " - gap", " + 1", " - 3", " + w[i, j]", " - w[i, j - 1]", " + w[i, 1]")
 TESTS = ("a[i - 1] == b[j - 1]", "w[i, j] > 0", "j > 5", "i == 2", "h[i - 1, j] > w[i, j]", "w[i, j] == 1")
-WIDTHS = {64: (), 32: ("-mno-avx512f",), 16: ("-mno-avx512f", "-mno-avx2")}
 # Of what rows begin with and grow by: small, at the limits of what is computed in vectors, and such that wraps.
 LARGEST = (0, 9, 1000, 4000, 8191, 2**21, 2**24 - 1, 2**24, 2**24 + 1, 2**30, 2**31 - 1)
 FAR = (0, 3, -3, -(2**31), 2**31 - 1)
@@ -127,14 +126,14 @@ def check(data: st.DataObject) -> None:
     rows, columns = st.integers(2, 9), st.integers(3, 60) | st.sampled_from((255, 257, 258, 259, 274, 530))
     shape = data.draw(st.tuples(rows, columns), label="shape")
     dtype = data.draw(st.sampled_from(("int32", "int64")), label="dtype")
-    width = data.draw(st.sampled_from(list(WIDTHS)), label="bytes of a vector")
+    width = data.draw(st.sampled_from(list(WITHOUT_WIDER)), label="bytes of a vector")
     tile = data.draw(st.none() | st.integers(1, 150), label="tile")
     kinds = st.tuples(st.sampled_from(LARGEST), st.sampled_from(GAPS), st.sampled_from(GROWTH), st.integers(0, 99))
     runs = data.draw(st.lists(kinds, min_size=1, max_size=12), label="largest, gap, growth, seed")
     nest = nest_of(text)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(native, "TILE_FLAGS", (*native.TILE_FLAGS, *WIDTHS[width]))
+        patched.setattr(native, "TILE_FLAGS", (*native.TILE_FLAGS, *WITHOUT_WIDER[width]))
         tile_library.cache_clear()
         for kind in runs:
             expected, found = (arguments(nest, shape, dtype, *kind) for _ in range(2))

@@ -13,7 +13,7 @@ import pytest
 from comparing import check_arrays
 from hypothesis import assume
 from hypothesis import strategies as st
-from inner_forms import forms_with_vectors, in_form, vectors_of
+from inner_forms import WITHOUT_WIDER, forms_with_vectors, in_form, vectors_of
 from loading import nest_of
 from randomness import first_seed, wanted
 from searching import search
@@ -25,7 +25,6 @@ from lapwing.runtime.binding import native
 from lapwing.tiling.faces import faces_of
 from lapwing.tiling.inner import legal_forms
 
-WITHOUT = {64: (), 32: ("-mno-avx512f",), 16: ("-mno-avx512f", "-mno-avx2")}
 WIDEST = 3  # elements along the row
 
 
@@ -107,7 +106,7 @@ def check(data: st.DataObject) -> None:
         right = nest.python(**expected)
     plan = in_form(nest.plan(**found), bound, form)
     with pytest.MonkeyPatch.context() as patched, vectors_of(width):
-        flags = (*native.TILE_FLAGS, *WITHOUT[width], f"-DLW_STRIPED_ROW={columns}")
+        flags = (*native.TILE_FLAGS, *WITHOUT_WIDER[width], f"-DLW_STRIPED_ROW={columns}")
         patched.setattr(native, "TILE_FLAGS", flags)
         outcome = run(nest, found, plan=plan)
     check_arrays(found, expected)

@@ -270,7 +270,7 @@ class StripedRowWriter(NarrowRowWriter):
 
     def _point_functions(self) -> Iterator[str]:
         yield from super()._point_functions()
-        for part in () if self.striping is None else self.striping.parts:
+        for part in self._striping_parts():
             if part.statements:
                 with self._on_images(part):
                     yield from (*self.point_function(), "")
