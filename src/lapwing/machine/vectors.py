@@ -24,6 +24,13 @@ def has_slow_line_splits() -> bool:
     return _processor().get("vendor_id") == "AuthenticAMD" and vector_bytes() == 32
 
 
+@functools.cache
+def computes_in_halves() -> bool:
+    """Whether vectors of the widest kind go through units of half their width: on AMD's Zen 4."""
+    processor = _processor()
+    return (processor.get("vendor_id"), processor.get("cpu family")) == ("AuthenticAMD", "25") and vector_bytes() == 64
+
+
 def has_fast_gathers() -> bool:
     """Whether elements from several places come into a vector faster by one instruction than one by one: on Intel's with AVX-512;
     AMD's do it in microcode."""

@@ -423,19 +423,21 @@ GCC_12 = toolchain.Compiler(("/usr/bin/cc",), "/usr/bin/gcc-12\ncc (Debian 12.2.
 
 
 @pytest.mark.parametrize(
-    ("compiler", "waits", "is_tuned"),
+    ("compiler", "waits", "halves", "table"),
     [
-        (GCC_12, True, True),
-        (GCC_12, False, False),
-        (toolchain.Compiler(("cc",), "/usr/bin/gcc-15\ncc (Debian 15.1.0-1) 15.1.0"), True, False),
-        (toolchain.Compiler(("cc",), "/usr/bin/clang\nDebian clang version 12.0.1"), True, False),
+        (GCC_12, True, False, "-mtune=skylake"),
+        (GCC_12, False, True, "-mtune=skylake-avx512"),
+        (GCC_12, False, False, None),
+        (toolchain.Compiler(("cc",), "/usr/bin/gcc-15\ncc (Debian 15.1.0-1) 15.1.0"), True, False, None),
+        (toolchain.Compiler(("cc",), "/usr/bin/clang\nDebian clang version 12.0.1"), True, False, None),
     ],
 )
 def test_tuning_is_for_processors_and_compilers_of_which_it_is_known(
-    compiler: toolchain.Compiler, waits: bool, is_tuned: bool, monkeypatch: pytest.MonkeyPatch
+    compiler: toolchain.Compiler, waits: bool, halves: bool, table: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(toolchain, "has_slow_line_splits", lambda: waits)
-    assert ("-mtune=skylake" in compiler.tuning()) is is_tuned
+    monkeypatch.setattr(toolchain, "computes_in_halves", lambda: halves)
+    assert next(iter(compiler.tuning()), None) == table
 
 
 @pytest.mark.parametrize("name", ["gcc", "clang", "clang-14", "clang-16"])

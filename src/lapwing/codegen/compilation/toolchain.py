@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lapwing.errors import BuildError
-from lapwing.machine.vectors import has_slow_line_splits
+from lapwing.machine.vectors import computes_in_halves, has_slow_line_splits
 from lapwing.temporary import scratch_directory
 
 _QUESTION_SECONDS = 60
@@ -36,9 +36,10 @@ _CPU_FIELDS = {
 
 # What clang ends at, and what it calls it: it distributes no loops unless it is told to.
 _OF_CLANG = {"-fno-tree-loop-distribution": (), "-fno-tree-loop-vectorize": ("-fno-vectorize",)}
-# For AMD's processors without AVX-512, of versions of gcc of which that is known to be faster (Compiler.tuning). Gathers, which
-# Skylake has and Zen only pretends to have, stay off.
-_TUNING_FOR_ZEN = {12: ("-mtune=skylake", "-mtune-ctrl=^use_gather_2parts,^use_gather_4parts,^use_gather")}
+# Versions of gcc whose code for AMD's processors up to Zen 4 is known to be faster with Skylake's table (Compiler.tuning).
+_TUNED_FOR_ZEN = {12}
+# Skylake has them, and Zen only pretends to.
+_NO_GATHERS = "-mtune-ctrl=^use_gather_2parts,^use_gather_4parts,^use_gather"
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,13 @@ class Compiler:
 
         In gcc's tables of costs for AMD's Zen, loads of vectors are so cheap that what is used twice is loaded twice, with
         registers left. Loads, of which every other one crosses a cache line, are what loops over neighbouring elements wait
-        for; with the table for Skylake each is done once.
+        for; with the table for Skylake each is done once, and where there is AVX-512, vectors have 32 bytes.
         """
-        if not has_slow_line_splits() or "clang" in self.identity.lower():
+        if "clang" in self.identity.lower() or int(self._version.partition(".")[0] or 0) not in _TUNED_FOR_ZEN:
             return ()
-        return _TUNING_FOR_ZEN.get(int(self._version.partition(".")[0] or 0), ())
+        if has_slow_line_splits():
+            return ("-mtune=skylake", _NO_GATHERS)
+        return ("-mtune=skylake-avx512", _NO_GATHERS) if computes_in_halves() else ()
 
     @property
     def _version(self) -> str:

@@ -34,7 +34,8 @@ TILE_FLAGS = (
     "-std=c11", "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv", "-fopenmp-simd",
     "-fno-tree-loop-distribution", "-Wno-psabi", "-lm",
 )  # fmt: skip
-# Of tiles with vectors of their own, or roots and the like in outer loops' lanes: of the whole width of vectors.
+# Of tiles with vectors of their own, or roots and the like in outer loops' lanes, and of conditions, whose masks take as long
+# for vectors of any width: of the whole width of vectors.
 WIDE_FLAGS = ("-mprefer-vector-width=512",) if platform.machine() == "x86_64" else ()
 # Of loops that all wait for themselves. Terms of a sum are computed in vectors and added one by one: what takes those of 64 bytes
 # apart needs the ports that add, which are fewer while there are any.
@@ -285,8 +286,9 @@ def _built_exactly(
     # Operations that C has no vectors for.
     in_loops = '"outer_loops.h"' in source and "#pragma omp simd" in source
     has_vectors = any(mark in source for mark in ('"transposed.h"', '"scans.h"', "vector_size("))
+    has_masks = any(mark in source for mark in ("lw_select_", "lw_masked_", '"strips.h"'))
     is_chain = not has_vectors and '"outer_loops.h"' not in source and "#pragma GCC ivdep" not in source
-    wide = WIDE_FLAGS if has_vectors or in_loops else CHAIN_FLAGS if is_chain else ()
+    wide = WIDE_FLAGS if has_vectors or in_loops or has_masks else CHAIN_FLAGS if is_chain else ()
     # Chains of choices take half as long again with it: gcc branches there.
     tuning = compiler.tuning() if tuned and "#pragma GCC ivdep" in source else ()
     for more in flags_to_try(source):
