@@ -57,3 +57,7 @@ class BuildError(LapwingError):
 
 class RunError(LapwingError):
     """A run that started and could not finish; arrays passed in are as they were before."""
+
+
+class BeyondError(RunError):
+    """A run that met a number which Python has and Lapwing has not, such as an integer of more than 64 bits."""

@@ -21,7 +21,7 @@ from lapwing.affine.integer_sets import (
     zero_along,
 )
 
-NAMES = ("a", "b'", "u.shape[0] + 1")  # isl takes any text for a name
+NAMES = ("-3 % a", "2 * b'", "u.shape[0] + 1")  # any text
 SIDE = range(-3, 4)
 X, Y = Affine.of("i"), Affine.of("j")
 

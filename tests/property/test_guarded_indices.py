@@ -1,5 +1,6 @@
 """Indices that need no look under conditions that say where they are: random loops in their own order, with conditions on
-integers around elements looked up by them, give what the plain loop gives, or raise where it does, with arrays as they were.
+integers around elements and rows looked up by them, give what the plain loop gives, or raise where it does, with arrays as they
+were.
 
 LAPWING_EXAMPLES sets how many are tried, LAPWING_SEED which ones.
 """
@@ -18,6 +19,7 @@ import lapwing as lw
 
 pytestmark = pytest.mark.usefixtures("little_optimised")
 INTEGERS = ("x", "x", "x", "y", "k")
+COLUMNS = 11  # of rows that are looked up
 OPERATORS = ("<", "<=", ">", ">=", "==", "!=")
 
 
@@ -55,10 +57,26 @@ def conditions(draw: st.DrawFn, depth: int = 1) -> str:
 
 
 @st.composite
+def row_loops(draw: st.DrawFn, indent: str) -> list[str]:
+    """A loop over two rows, with conditions on where it is in them."""
+    found = [f"{indent}for j in range({draw(st.sampled_from(('COLUMNS', 'COLUMNS - 1', '1, COLUMNS')))}):"]
+    to, other = draw(st.sampled_from((("x", "y"), ("x", "y"), ("y", "x"), ("x", "x - 1"), ("x", "x"), ("y + 1", "y"))))
+    for _ in range(draw(st.integers(1, 3))):
+        beside = draw(st.sampled_from(("", "", " - 1", " + 1")))
+        where = {"": "j", " - 1": "j > 0", " + 1": "j < COLUMNS - 1"}[beside]
+        value = draw(
+            st.sampled_from((f"w[{other}, j{beside}]", f"min(w[{to}, j], w[{other}, j{beside}] + 0.5)", "u[0]"))
+        )
+        stored = f"w[{to}, j] = {value}" if draw(st.integers(0, 3)) else f"w[{to}, j{beside}] = w[{other}, j]"
+        found += [f"{indent}    if {where if draw(st.integers(0, 5)) else 'j >= 2'}:", f"{indent}        {stored}"]
+    return found
+
+
+@st.composite
 def statements(draw: st.DrawFn, depth: int, indent: str) -> list[str]:
     found: list[str] = []
     for _ in range(draw(st.integers(1, 3))):
-        kind = draw(st.integers(0, 8 if depth else 3))
+        kind = draw(st.integers(0, 9 if depth else 3))
         index = draw(integers())
         if kind == 0:
             found.append(f"{indent}u[{index}] = u[{draw(integers())}] + 0.5")
@@ -77,6 +95,8 @@ def statements(draw: st.DrawFn, depth: int, indent: str) -> list[str]:
         elif kind == 5:
             found += [f"{indent}c = 0", f"{indent}while {draw(conditions())} and c < 3:", f"{indent}    c += 1"]
             found += draw(statements(0, indent + "    "))
+        elif kind == 6:
+            found += [f"{indent}if {draw(conditions())}:", *draw(row_loops(indent + "    "))]
         else:
             found += [f"{indent}if {draw(conditions())}:", *draw(statements(depth - 1, indent + "    "))]
             if draw(st.booleans()):
@@ -87,7 +107,8 @@ def statements(draw: st.DrawFn, depth: int, indent: str) -> list[str]:
 def check(data: st.DataObject) -> None:
     body = "\n".join(data.draw(statements(2, "        "), label="body"))
     text = (
-        "import lapwing as lw\n@lw.nest\ndef nest(u, v, p, q, n):\n    s = 0.0\n    x = 0\n    y = 1\n"
+        f"import lapwing as lw\nCOLUMNS = {COLUMNS}\n@lw.nest\ndef nest(u, v, w, r, p, q, n):\n"
+        "    s = 0.0\n    x = 0\n    y = 1\n"
         f"    for k in range(p.shape[0]):\n        x = p[k]\n        y = int(q[k])\n{body}\n    return s\n"
     )
     length = data.draw(st.integers(3, 9), label="elements")
@@ -100,7 +121,8 @@ def check(data: st.DataObject) -> None:
     def arguments() -> dict[str, np.ndarray | int]:
         rng = np.random.default_rng(seed)
         p, q = (rng.integers(low, high, 12, kind, endpoint=True) for kind in kinds)
-        return {"u": rng.random(length), "v": rng.integers(0, 9, length), "p": p, "q": q, "n": n}
+        w, r = rng.random((2, length, COLUMNS))
+        return {"u": rng.random(length), "v": rng.integers(0, 9, length), "w": w, "r": r, "p": p, "q": q, "n": n}
 
     expected, found, before = arguments(), arguments(), arguments()
     right, raises = None, False
@@ -114,7 +136,8 @@ def check(data: st.DataObject) -> None:
         return
     except lw.RunError:
         assert raises
-        check_arrays(found, before)
+        if "for j" not in body:  # where loops run one by one, arrays are as they were before the one that raises
+            check_arrays(found, before)
         return
     except IndexError:  # of what Python runs
         assert raises

@@ -29,7 +29,7 @@ def _value(number: int) -> isl.Val:
 
 def _parameter(name: str) -> str:
     """What isl calls a parameter: it takes no name that reads like a number."""
-    return f"n {name}" if name[:1].isdigit() else name
+    return f"n {name}" if name[:1] in "+-0123456789" else name
 
 
 class Space:

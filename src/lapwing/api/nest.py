@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lapwing.api.calls.called_integers import integers_of
 from lapwing.api.calls.known_arrays import KnownArrays
 from lapwing.api.calls.planned import PlannedNest
-from lapwing.errors import RanksDiffer, RefusedError
+from lapwing.errors import BeyondError, RanksDiffer, RefusedError
 from lapwing.html import table
 from lapwing.loopnest.pieces import places_around
 from lapwing.loopnest.setup import needs_driver
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lapwing.loopnest.binding.bound_nest import BoundNest
     from lapwing.loopnest.outside import Meanings
     from lapwing.loopnest.program.regions import Region
+    from lapwing.loopnest.program.wholes import Whole
     from lapwing.planner.plan import Plan
     from lapwing.runtime.tuning import Tuning
     from lapwing.schedule.pipeline import Engine
@@ -59,6 +60,7 @@ class Nest(PlannedNest):
         self._of_lists: dict[Any, Nest] = {}  # by what the elements of lists are that regions are called with
         self._told = False
         self._known: KnownArrays | None = None  # of a region that Python may run where that takes less time
+        self.is_whole = False  # whether there are regions to be called instead where it cannot be done
         self.may_be_interpreted = False  # whether Python runs it where arguments keep it from being compiled
         self.views_may_meet = False  # whether arrays that a region is passed may be one part of an array that it writes
         self.looking_up: frozenset[str] = frozenset()  # parameters that differ in every call: see Region
@@ -161,7 +163,7 @@ class Nest(PlannedNest):
             tuple(_region(region) for region in program.regions),
             tuple(f if isinstance(f, Nest) else Nest(f) for f in program.procedures.values()),
             sweeps,
-            tuple(Nest(w.outlined.source.function, w.outlined.source) for w in program.wholes),
+            tuple(map(_whole, program.wholes)),
             fusions,
             tuple(map(LookaheadCall, program.lookaheads)),
         )
@@ -291,7 +293,7 @@ class Nest(PlannedNest):
         region = origin._of_lists.get(found.kinds)
         if region is None:
             region = Nest(self.python, replace(self.source, lists=found.kinds))
-            region.why_in_order = origin.why_in_order
+            region.why_in_order, region.is_whole = origin.why_in_order, origin.is_whole
             origin._of_lists[found.kinds] = region
         return region.like(self), {**arguments, **found.arrays}
 
@@ -364,7 +366,7 @@ class Nest(PlannedNest):
             return None
         found = Nest(self.python, replace(self.source, as_written=True))
         found.why_in_order, found.may_be_interpreted = self.why_in_order, self.may_be_interpreted
-        found.views_may_meet = self.views_may_meet
+        found.views_may_meet, found.is_whole = self.views_may_meet, self.is_whole
         return found
 
     @functools.cached_property
@@ -476,17 +478,32 @@ class Nest(PlannedNest):
         region that failed, or, where that was left to Python because a call takes longer, as Python leaves them.
         """
         origin = self._origin
-        if (parsed := origin._parsed) is not None and parsed[1].hold:
-            try:
-                found = origin._dispatcher.again(self, args, kwargs)
-            except RefusedError:  # arrays have come to share memory
-                found = None
-            if found is not None:
-                return parsed[0].nest.returned(found)
-        returned = self._called(args, kwargs)
+        try:
+            if (parsed := origin._parsed) is not None and parsed[1].hold:
+                try:
+                    found = origin._dispatcher.again(self, args, kwargs)
+                except RefusedError:  # arrays have come to share memory
+                    found = None
+                if found is not None:
+                    return parsed[0].nest.returned(found)
+            returned = self._called(args, kwargs)
+        except BeyondError as error:
+            if origin.is_whole or not self._may_go_on_in_python((*args, *kwargs.values())):
+                raise
+            return self.interpreted(RefusedError(str(error)))(*args, **kwargs)
         if (known := origin._known) is not None:
             known.note(args)
         return returned
+
+    def _may_go_on_in_python(self, values: Sequence[Any]) -> bool:
+        """Whether a call with these arguments is in this process, on arrays in memory."""
+        from lapwing.runtime.arrays.distributed import DistributedArray
+        from lapwing.runtime.mpi import communicator
+        from lapwing.store.array import StoredArray
+
+        return communicator.is_alone(self.comm) and not any(
+            isinstance(v, DistributedArray | StoredArray) for v in values
+        )
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         origin = self._origin
@@ -547,6 +564,12 @@ def nest(function: Callable[..., Any]) -> Nest:
     """
     end_all_on_error()
     return Nest(function)
+
+
+def _whole(whole: Whole) -> Nest:
+    found = Nest(whole.outlined.source.function, whole.outlined.source)
+    found.is_whole = True
+    return found
 
 
 def _region(region: Region) -> Nest:

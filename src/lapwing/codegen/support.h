@@ -622,6 +622,17 @@ LW_INLINE double lw_fitting_f64(double x, double low, double high, int64_t id, i
     return x;
 }
 
+/* Integers of Python's that have no more than 64 bits. */
+#define LW_EXACT(name, operation)                                                                                      \
+    LW_INLINE int64_t lw_exact_##name(int64_t a, int64_t b, int64_t id, int64_t *trap) {                               \
+        int64_t result;                                                                                                \
+        lw_note(__builtin_##operation##_overflow(a, b, &result), id, trap);                                            \
+        return result;                                                                                                 \
+    }
+LW_EXACT(sum, add)
+LW_EXACT(difference, sub)
+LW_EXACT(product, mul)
+
 /* The step of a range, which is not zero. */
 LW_INLINE int64_t lw_not_zero(int64_t step, int64_t id, int64_t *trap) {
     lw_note(step == 0, id, trap);

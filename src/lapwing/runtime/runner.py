@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from lapwing.errors import RunError
+from lapwing.errors import BeyondError, RunError
 from lapwing.notices import ProgressLine
 from lapwing.runtime.arrays.storage import LocalArray
 from lapwing.runtime.binding import native
@@ -68,6 +68,7 @@ class Trap:
     block: tuple[int, ...]
     step: int
     text: str
+    is_beyond: bool
 
 
 class Runner:
@@ -217,8 +218,8 @@ class Runner:
     def _met(self) -> Trap | None:
         for phase, workspace in enumerate(self.workspaces):
             if (tile := workspace.tile).trap:
-                text = workspace.bound.body.traps[tile.trap - 1].message
-                return Trap(tile.trap_sweep - self.opening_sweeps, phase, self.orders[phase], tile.trap_step, text)
+                trap, sweep = workspace.bound.body.traps[tile.trap - 1], tile.trap_sweep - self.opening_sweeps
+                return Trap(sweep, phase, self.orders[phase], tile.trap_step, trap.message, trap.is_beyond)
         return None
 
     def bare_run(self, runtime: ctypes.CDLL, options: native.Options) -> tuple[Callable[[], int], native.Times]:
@@ -232,7 +233,7 @@ class Runner:
     def check(self, status: int, runtime: ctypes.CDLL) -> None:
         """Raise RunError where the plain loop would raise and nothing has come to its end, or where the runtime failed."""
         if status in (native.TRAPPED, native.FAILED) and (met := self._met()) is not None:
-            raise RunError(met.text)
+            raise (BeyondError if met.is_beyond else RunError)(met.text)
         _check(status, runtime)
 
     def transfer_seconds(self, runtime: ctypes.CDLL, options: native.Options) -> float:

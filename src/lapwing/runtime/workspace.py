@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lapwing.codegen.rows.module import EXACT_WORDS, accumulator_offsets, accumulator_words
-from lapwing.errors import RunError
+from lapwing.errors import BeyondError, RunError
 from lapwing.loopnest.binding import typed as t
 from lapwing.loopnest.binding.bound_nest import BoundNest
 from lapwing.loopnest.binding.promotion import INT64_MIN, PARTS, ScalarType
@@ -70,7 +70,8 @@ class Workspace:
     def check_traps(self) -> None:
         """Raise RunError if the run met a place where the plain loop raises."""
         if self.tile.trap:
-            raise RunError(self.bound.body.traps[self.tile.trap - 1].message)
+            trap = self.bound.body.traps[self.tile.trap - 1]
+            raise (BeyondError if trap.is_beyond else RunError)(trap.message)
 
 
 def rows_of_words(bound: BoundNest) -> int:

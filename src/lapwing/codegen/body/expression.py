@@ -190,6 +190,9 @@ class Printer:
             case "integer power":
                 limit = literal("int64", CARRIED_LIMIT)
                 return f"lw_integer_power({', '.join(map(stripped, operands))}, {limit}, {node.trap}, trap)"
+            case "exact +" | "exact -" | "exact *":
+                name = {"+": "sum", "-": "difference", "*": "product"}[operator[-1]]
+                return f"lw_exact_{name}({', '.join(map(stripped, operands))}, {node.trap}, trap)"
             case "carried":
                 limit = literal(computing, CARRIED_LIMIT)
                 function = "lw_fitting" if computing == "int64" else "lw_fitting_f64"

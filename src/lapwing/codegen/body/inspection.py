@@ -60,6 +60,8 @@ def without_traps(body: t.TypedBody) -> t.TypedBody:
                 return replace(node, subscripts=tuple(map(_inside, subscripts)))
             case t.Operation(operator=operator, operands=(operand,)) if operator in _ASSERTING:
                 return operand
+            case t.Operation(operator="exact +" | "exact -" | "exact *" as operator):
+                return replace(node, operator=operator[-1], trap=None)
             case t.Operation(operator=operator) if operator in _UNTRAPPED or operator.startswith("math."):
                 return replace(node, trap=None)
             case t.Convert():

@@ -19,8 +19,8 @@ NewLocal = Callable[[], t.Local]  # makes a local for an integer
 
 
 def may_be_reordered(body: Sequence[t.TypedStatement]) -> bool:
-    """Whether iterations hand on nothing but elements and reductions, and raise nothing, so that dependences between elements say
-    all about the order of their statements."""
+    """Whether iterations hand on nothing but elements and reductions, and raise nothing under their conditions: dependences
+    between elements then say all about the order of their statements."""
     found = False
     for statement in t.all_statements(body):
         match statement:
@@ -32,7 +32,7 @@ def may_be_reordered(body: Sequence[t.TypedStatement]) -> bool:
                 pass
             case _:
                 return False
-        if t.own_values_may_raise(statement):
+        if not t.own_values_raise_nothing_there(statement):
             return False
     return found and not assigned_outside(body)
 

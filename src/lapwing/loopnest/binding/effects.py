@@ -16,7 +16,7 @@ _CHEAP = frozenset(
     """.split()
 ) | {"unary -", "unary ~"}
 
-_CHECKED = frozenset({"/", "//", "%", "<<", ">>", "&&", "||", "not zero", "carried"})
+_CHECKED = frozenset({"/", "//", "%", "<<", ">>", "&&", "||", "not zero", "carried", "exact +", "exact -", "exact *"})
 
 
 def is_cheap(node: t.Typed) -> bool:

@@ -349,7 +349,9 @@ class ExpressionLowering(ComplexLowering):
         interval = None
         if value.interval is not None:
             interval = _opposite(operator, value.interval)
-            self._check_python_int(interval, line)
+            if value.only == PY_INT and self._is_seen_to_fit(interval):
+                return self._negative(value, line)
+            self._check_python_int(interval, line, tiled_only=value.only == PY_INT)
             if value.only is None and not fits(interval, dtype):
                 self._mixed(value, line)
         reach = value.reached(dtype)
@@ -370,7 +372,12 @@ class ExpressionLowering(ComplexLowering):
                 compute, result = self._python_arithmetic(operator, ka, kb, line)
                 by_python.add(compute)
                 if result == PY_INT:
-                    python_interval = self._interval(operator, a.integers(ka), b.integers(kb), line, check_overflow)
+                    python_interval = self._interval(operator, a.integers(ka), b.integers(kb))
+                    may_be_exact = operator in _ARITHMETIC and a.only == b.only == PY_INT
+                    if check_overflow and may_be_exact and self._is_seen_to_fit(python_interval):
+                        return self._exact(operator, a, b, line)
+                    if check_overflow:
+                        self._check_python_int(python_interval, line, tiled_only=may_be_exact)
                 elif operator == "/" and not ka.is_inexact and not kb.is_inexact:
                     self._check_exact_double(a.integers(ka), line)
                     self._check_exact_double(b.integers(kb), line)
@@ -406,19 +413,37 @@ class ExpressionLowering(ComplexLowering):
         here = self._here(operator, a, b, results)
         return Value(code, frozenset(results), interval, constants, reach, _counted_on(operator, a, b), here)
 
+    def _is_seen_to_fit(self, interval: Interval) -> bool:
+        """Whether it is seen as loops run that integers of an interval have 64 bits."""
+        return self.nest.is_sequential and not fits(interval, "int64")
+
+    def _exact(self, operator: str, a: Value, b: Value, line: int) -> Value:
+        """Arithmetic of Python's integers, which stops where the result has more than 64 bits."""
+        operands = (self._convert(a.code, "int64", line), self._convert(b.code, "int64", line))
+        here = self._here(operator, a, b, {PY_INT})
+        if here is None:
+            trap = self._trap(line, "an integer has more than 64 bits; Lapwing has no such numbers", is_beyond=True)
+            code = t.Operation("int64", f"exact {operator}", operands, trap)
+        else:
+            code = t.Operation("int64", operator, operands)
+        return Value(code, frozenset({PY_INT}), dtype_range("int64"), here=here)
+
+    def _negative(self, value: Value, line: int) -> Value:
+        return self._exact("-", Value(literal_of("int64", 0), frozenset({PY_INT}), (0, 0)), value, line)
+
     def _here(self, operator: str, a: Value, b: Value, results: Collection[ScalarType]) -> Interval | None:
         """The range of what is computed of integers of which more is known here; None where something might wrap."""
         one, other = a.extent_here, b.extent_here
         if (a.here is None and b.here is None) or one is None or other is None or operator not in ("+", "-", "*"):
             return None
-        exact = self._interval(operator, one, other, 0, check=False)
+        exact = self._interval(operator, one, other)
         return exact if all(kind.is_integer and fits(exact, kind.dtype) for kind in results) else None
 
     def _reach(self, operator: str, a: Interval, b: Interval, result: ScalarType) -> Interval | None:
         """The range of what NumPy computes of integers, where nothing wraps and nothing is divided by zero."""
         if operator not in _EXACT or (operator in ("//", "%") and b[0] <= 0):
             return None
-        exact = self._interval(operator, a, b, 0, check=False)
+        exact = self._interval(operator, a, b)
         return exact if fits(exact, result.dtype) else None
 
     @staticmethod
@@ -443,11 +468,12 @@ class ExpressionLowering(ComplexLowering):
             code = self._convert(value.code, "int64", line)
             if not fits(value.extent, dtype):
                 message = f"a Python int does not fit {dtype}, which it meets depending on the values: {advice}"
-                code = self._convert(t.Convert(dtype, code, self._trap(line, message)), "int64", line)
+                code = self._convert(t.Convert(dtype, code, self._trap(line, message, is_beyond=True)), "int64", line)
             operands.append(code)
         message = f"{operator} of {a.describe()} and {b.describe()} does not fit {dtype}: {advice}"
         by_zero = self._division_trap(operator, b, set(types), line)
-        result = t.Convert(dtype, t.Operation("int64", operator, tuple(operands), by_zero), self._trap(line, message))
+        exact = t.Operation("int64", operator, tuple(operands), by_zero)
+        result = t.Convert(dtype, exact, self._trap(line, message, is_beyond=True))
         return Value(result, types, dtype_range(dtype))
 
     def _shift(self, operator: str, a: Value, b: Value, line: int) -> Value:
@@ -556,7 +582,7 @@ class ExpressionLowering(ComplexLowering):
                 return other
         self._mixed(a if a.only is None else b, line)
 
-    def _interval(self, operator: str, a: Interval, b: Interval, line: int, check: bool) -> Interval:
+    def _interval(self, operator: str, a: Interval, b: Interval) -> Interval:
         corners = [(x, y) for x in a for y in b]
         match operator:
             case "+" | "-" | "*":
@@ -575,11 +601,9 @@ class ExpressionLowering(ComplexLowering):
             case "&" if a[0] >= 0 or b[0] >= 0:
                 interval = (0, min(high for low, high in (a, b) if low >= 0))
             case _:
-                bits = max(x.bit_length() for pair in (a, b) for x in pair)
+                bits = max((~x if x < 0 else x).bit_length() for pair in (a, b) for x in pair)
                 low = -(2**bits) if min(a[0], b[0]) < 0 else max(a[0], b[0]) if operator == "|" else 0
                 interval = (low, 2**bits - 1)
-        if check:
-            self._check_python_int(interval, line)
         return interval
 
     def _division_trap(self, operator: str, b: Value, results: set[ScalarType], line: int) -> int | None:
@@ -605,7 +629,7 @@ class ExpressionLowering(ComplexLowering):
             if self.nest.is_sequential and a.only == b.only == PY_INT and not isinstance(exponent, ir.Constant):
                 operands = (self._convert(a.code, "int64", line), self._convert(b.code, "int64", line))
                 message = "a power of integers that is no integer, or goes beyond 2**50; Lapwing has no larger ones"
-                code = t.Operation("int64", "integer power", operands, self._trap(line, message))
+                code = t.Operation("int64", "integer power", operands, self._trap(line, message, is_beyond=True))
                 return Value(code, frozenset({PY_INT}), (-CARRIED_LIMIT, CARRIED_LIMIT))
             if not (isinstance(exponent, ir.Constant) and type(exponent.value) is int and 1 <= exponent.value <= 16):
                 self.refusals.refuse(
@@ -919,7 +943,10 @@ class ExpressionLowering(ComplexLowering):
         if PY_INT in value.types:
             low, high = value.integers(PY_INT)
             interval = (0 if low <= 0 <= high else min(abs(low), abs(high)), max(abs(low), abs(high)))
-            self._check_python_int(interval, line)
+            if value.only == PY_INT and self._is_seen_to_fit(interval):
+                either = (self._convert(value.code, "int64", line), self._negative(value, line).code)
+                return Value(t.Operation("int64", "max", either), types, (0, dtype_range("int64")[1]))
+            self._check_python_int(interval, line, tiled_only=value.only == PY_INT)
             if value.only is None and not fits(interval, value.code.dtype):
                 self._mixed(value, line)
         reach = value.reached(value.code.dtype)

@@ -556,7 +556,7 @@ class _Lowering(ExpressionLowering):
         if head.counted is not None and value.counted == head.counted:
             return code
         message = f"{name} goes beyond 2**50 in this loop; Lapwing carries no larger Python integers"
-        return t.Operation(code.dtype, "carried", (code,), self._trap(line, message))
+        return t.Operation(code.dtype, "carried", (code,), self._trap(line, message, is_beyond=True))
 
     def _wider(self, statement: ir.Statement, name: str, value: Value, frame: _LoopFrame, attempt: int) -> Value:
         """What a scalar may be at the head of a loop, now that its body has been seen once more."""

@@ -300,10 +300,12 @@ class Accumulator:
 
 @dataclass(frozen=True)
 class Trap:
-    """A place where the plain loop would raise: what to tell the user."""
+    """A place where the plain loop would raise: what to tell the user. ``is_beyond``: where it may go on, with a number that
+    there is none of in C."""
 
     line: int
     message: str
+    is_beyond: bool = False
 
 
 @dataclass(frozen=True)
@@ -413,6 +415,19 @@ def is_numpy_loop(node: Typed) -> TypeGuard[Operation]:
 def own_values_may_raise(statement: TypedStatement) -> bool:
     """Whether any expression that a statement evaluates itself may raise, or a part of it."""
     return any(may_raise(node) for value in own_values(statement) for node in walk(value))
+
+
+def own_values_raise_nothing_there(statement: TypedStatement) -> bool:
+    """Whether no expression that a statement evaluates itself raises under the conditions that it stands under."""
+    return not any(
+        may_raise(node) and not (isinstance(node, Load) and _is_inside_there(node))
+        for value in own_values(statement)
+        for node in walk(value)
+    )
+
+
+def _is_inside_there(load: Load) -> bool:
+    return all(s.guarded or s.trap is None for s in load.subscripts if isinstance(s, LookupSubscript))
 
 
 def own_values(statement: TypedStatement) -> tuple[Typed, ...]:

@@ -160,15 +160,15 @@ class ValueLowering:
             return t.Convert(dtype, code)
         return t.Convert(dtype, self._convert(code, PARTS[dtype], line))
 
-    def _trap(self, line: int, message: str) -> int:
-        self.traps.append(t.Trap(line, f"{self.nest.where(line)}: {message}"))
+    def _trap(self, line: int, message: str, is_beyond: bool = False) -> int:
+        self.traps.append(t.Trap(line, f"{self.nest.where(line)}: {message}", is_beyond))
         return len(self.traps)
 
-    def _check_python_int(self, interval: Interval, line: int) -> None:
+    def _check_python_int(self, interval: Interval, line: int, tiled_only: bool = False) -> None:
         if not fits(interval, "int64"):
-            self._refuse(
+            self.refusals.refuse(
                 line, "an integer computation may exceed 64 bits, and a Python int has no limit",
-                "compute in floats, with float(x) and 2.0 for 2, or with smaller numbers",
+                "compute in floats, with float(x) and 2.0 for 2, or with smaller numbers", tiled_only,
             )  # fmt: skip
 
     def _check_exact_double(self, interval: Interval, line: int) -> None:
