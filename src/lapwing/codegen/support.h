@@ -514,18 +514,20 @@ LW_NOTING(c128, double _Complex)
 LW_NOTING(c64, float _Complex)
 
 /* The divisor of a Python division, which must not be zero. */
-LW_INLINE double lw_divisor_f64(double b, int64_t id, int64_t *trap) {
-    lw_note(b == 0, id, trap);
-    return b;
-}
-LW_INLINE int64_t lw_divisor_i64(int64_t b, int64_t id, int64_t *trap) {
-    lw_note(b == 0, id, trap);
-    return b;
-}
-LW_INLINE double _Complex lw_divisor_c128(double _Complex b, int64_t id, int64_t *trap) {
-    lw_note(b == 0, id, trap);
-    return b;
-}
+#define LW_DIVISOR(suffix, type)                                                                                       \
+    LW_INLINE type lw_divisor_##suffix(type b, int64_t id, int64_t *trap) {                                            \
+        lw_note(b == 0, id, trap);                                                                                     \
+        return b;                                                                                                      \
+    }
+LW_DIVISOR(f64, double)
+LW_DIVISOR(i64, int64_t)
+LW_DIVISOR(i32, int32_t)
+LW_DIVISOR(i16, int16_t)
+LW_DIVISOR(i8, int8_t)
+LW_DIVISOR(u32, uint32_t)
+LW_DIVISOR(u16, uint16_t)
+LW_DIVISOR(u8, uint8_t)
+LW_DIVISOR(c128, double _Complex)
 
 /* A shift of Python's integers, which takes no negative count. */
 LW_INLINE int64_t lw_shifted(int64_t result, int64_t count, int64_t id, int64_t *trap) {

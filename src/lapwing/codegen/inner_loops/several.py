@@ -1,5 +1,5 @@
 """A loop inside of a body as several that leave compilers more freedom: over parts of its range in which conditions on its index
-are decided, each with some of its stores, or as strips that go through loops inside of it."""
+are decided, each with some of its stores, as strips that go through loops inside of it, or in two versions."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from lapwing.codegen.inner_loops.elements import Certain, NewLocal, elements_in,
 from lapwing.codegen.inner_loops.interchange import interchanged
 from lapwing.codegen.inner_loops.splitting import split_at_conditions
 from lapwing.codegen.inner_loops.stores import distributed_stores
+from lapwing.codegen.inner_loops.versioning import independent_where
 from lapwing.codegen.outer_loops.independence import Meeting, accesses_in, meeting, stores_in
 from lapwing.loopnest.binding import typed as t
 
@@ -29,9 +30,18 @@ def several_loops(loop: t.TypedFor, certain: Certain, new: NewLocal) -> Sequence
         if not _is_worth_it(loop):
             return [loop]
         if not _are_independent(loop):
-            return [loop] if _is_short(loop) else distributed_stores(loop, new) or [loop]
+            return [loop] if _is_short(loop) else distributed_stores(loop, new) or _versions(loop, certain, new)
         loop = replace(loop, independent=True)
     return [loop] if _is_short(loop) else split_at_conditions(loop, certain, new)
+
+
+def _versions(loop: t.TypedFor, certain: Certain, new: NewLocal) -> list[t.TypedStatement]:
+    """The loop, and where it may be split when rows are not the same, that as well."""
+    test = independent_where(loop)
+    if test is None:
+        return [loop]
+    split = split_at_conditions(replace(loop, independent=True), certain, new)
+    return [t.TypedIf(loop.line, loop.text, test, tuple(split), (loop,))] if len(split) > 1 else [loop]
 
 
 def _is_worth_it(loop: t.TypedFor) -> bool:

@@ -409,7 +409,8 @@ class _Lowering(ExpressionLowering):
 
         def loop(body: Sequence[t.TypedStatement]) -> t.TypedStatement:
             inside = t.without_early_ends(tuple(body), "continue")
-            return t.TypedFor(line, text, index, first, last, each, inside, statement.independent)
+            independent = statement.independent and not _may_come_round(inside)
+            return t.TypedFor(line, text, index, first, last, each, inside, independent)
 
         begins = (by[0] > 0 and low[1] < high[0]) or (by[1] < 0 and low[0] > high[1])
         with self._scope():
@@ -895,6 +896,24 @@ def _terms_name(name: str) -> str:
 def _kind_name(name: str) -> str:
     """The name of what says which type a scalar has."""
     return f"{name} {_KIND}"
+
+
+def _may_come_round(body: Sequence[t.TypedStatement]) -> bool:
+    """Whether an index that may count from the end could be another one, of an array that is stored to."""
+    statements = list(t.all_statements(body))
+    stored = {s.target.array for s in statements if isinstance(s, t.TypedStore)}
+    nodes = (node for s in statements for value in t.own_values(s) for node in t.walk(value))
+    loads = (node for node in nodes if isinstance(node, t.Load) and node.array in stored)
+    places: dict[tuple[str, int], set[t.AffineSubscript | t.LookupSubscript]] = {}
+    for load in loads:
+        for axis, subscript in enumerate(load.subscripts):
+            places.setdefault((load.array, axis), set()).add(subscript)
+    return any(
+        isinstance(subscript, t.LookupSubscript) and subscript.counts_from_end
+        for there in places.values()
+        if len(there) > 1
+        for subscript in there
+    )
 
 
 def _within(interval: Interval | None, other: Interval) -> bool:

@@ -254,8 +254,8 @@ def _looking_up(
 
 
 def _independent_loop(region: Region) -> ast.For | None:
-    """The innermost loop of a nest, where no dependence joins its iterations."""
-    if region.loops.is_sequential:
+    """The innermost loop of a nest, where no dependence joins its iterations, whatever parts of arrays the nest is given."""
+    if region.loops.is_sequential or region.outlined.may_meet:
         return None
     if any(d.vector[-1] and not any(d.vector[:-1]) for d in NestAnalysis(region.loops).dependences):
         return None

@@ -126,7 +126,7 @@ def sweeps_of(
     exchanged = orders[0] if orders else ()
     if around.live_after(statement) & bound_names([statement]) - set(exchanged):
         return None
-    if exposed_reads([statement]) & elements.copies.keys() or elements.copies.keys() & set(exchanged):
+    if exposed_reads([statement]) & elements.copies.keys() or elements.copies.keys() & set(exchanged) or elements.new:
         return None
     index = statement.target.id
     used = {node.id for s in body for node in ast.walk(s) if isinstance(node, ast.Name)}

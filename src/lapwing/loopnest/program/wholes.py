@@ -12,8 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 
-import numpy as np
-
 from lapwing.errors import RefusedError
 from lapwing.loopnest.frontend.parser import parse
 from lapwing.loopnest.inlining.inliner import meaning
@@ -81,8 +79,11 @@ def whole_of(
         exchanged = with_orders(elements.loop, taken)
     except NotRewrittenError:
         return None
+    if elements.new & {*extrema.edges, *(array for pair in extrema.alike for array in pair)}:
+        return None  # their sizes are not known before the loop
     changing = frozenset(bound_names([statement])) - set(exchanged.names)  # arrays that change places are of one size
-    known = around.assigned_before(statement).surely | _whole_numbers_outside(around, statement)
+    outside = all_names(statement) - around.locals - bound_names(around.source.tree.body)
+    known = around.assigned_before(statement).surely | outside
     test = small_test(regions, changing, known, budget) if are_tiled else ast.Constant(True)
     if test is None:
         return None
@@ -119,12 +120,6 @@ def whole_of(
         test = ast.BoolOp(ast.And(), [test, *sized])
     copies = {memory[array]: value for array, value in elements.copies.items()}
     return Whole(statement, outlined, test, copies, exchanged)
-
-
-def _whole_numbers_outside(around: Around, statement: ast.stmt) -> frozenset[str]:
-    """The names of whole numbers that are not the function's own."""
-    names = all_names(statement) - around.locals - bound_names(around.source.tree.body)
-    return frozenset(name for name in names if isinstance(meaning(around.source.function, name), int | np.integer))
 
 
 def _names_of_regions(statement: ast.stmt, regions: Sequence[ast.stmt]) -> frozenset[str]:

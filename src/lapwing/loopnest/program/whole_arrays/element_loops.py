@@ -6,8 +6,10 @@ Modern Architectures, 2001, chapter 13): what a loop copies and fills.
                                          un[i, j] = u[i, j]
     u[:, -1] = 0.0               for i in range(u.shape[0]):
                                      u[i, -1] = 0.0
+    row = np.zeros(n)            for i in range(row.shape[0]):
+                                     row[i] = 0
 
-A copy that nobody reads after the loop is made in the same memory each time.
+A copy, or a new array of a size that stays the same, that nobody reads after the loop is made in the same memory each time.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lapwing.loopnest.normalisation.names import fresh_name
+from lapwing.loopnest.program.variables.names import bound_names
 from lapwing.loopnest.program.whole_arrays.exchanges import NotRewrittenError
 from lapwing.syntax_places import placed
 
@@ -27,9 +30,9 @@ from lapwing.syntax_places import placed
 @dataclass
 class ElementLoops:
     """A loop with loops in the place of such statements. copies: by name, what makes the memory for arrays that it made; copied:
-    the arrays that those are copies of; alike: pairs of arrays that are to have one shape and dtype; edges: those of which
-    slices are taken at fixed indices, which raises whether a slice has elements or not. stands_for: by identity, the statement
-    of the body before in whose place one stands."""
+    the arrays that those are copies of, but for ``new`` ones; alike: pairs of arrays that are to have one shape and dtype; edges:
+    those of which slices are taken at fixed indices, which raises whether a slice has elements or not. stands_for: by identity,
+    the statement of the body before in whose place one stands."""
 
     loop: ast.For | ast.While
     copies: dict[str, ast.expr] = field(default_factory=dict)
@@ -42,6 +45,11 @@ class ElementLoops:
         """The array that one is a copy of, or itself."""
         return self.copied.get(array, array)
 
+    @property
+    def new(self) -> set[str]:
+        """Arrays that it made anew."""
+        return self.copies.keys() - self.copied.keys()
+
 
 def with_element_loops(
     loop: ast.For | ast.While, taken: set[str], meaning: Callable[[str], object], own: frozenset[str]
@@ -49,7 +57,8 @@ def with_element_loops(
     """meaning: of names that are not the function's own. Raises NotRewrittenError where an array is made in the loop in a way
     that nothing is made of."""
     found = ElementLoops(copy.deepcopy(loop))
-    writing = _Writing(found, counts_of_axes(loop), taken, lambda name: name not in own and meaning(name) is np)
+    is_numpy = lambda name: name not in own and meaning(name) is np  # noqa: E731
+    writing = _Writing(found, counts_of_axes(loop), taken, is_numpy, frozenset(bound_names([loop])))
     body: list[ast.stmt] = []
     for original, statement in zip(loop.body, found.loop.body, strict=True):
         made = writing.block([statement])
@@ -59,6 +68,8 @@ def with_element_loops(
     left = {n.id for n in ast.walk(found.loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     if left & found.copies.keys():
         raise NotRewrittenError
+    if found.new & {*found.edges, *(array for pair in found.alike for array in pair)}:
+        raise NotRewrittenError  # their sizes are not known before the loop
     return found
 
 
@@ -90,12 +101,21 @@ def _is_ellipsis(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is ...
 
 
+_NOTHING = ast.Constant(None)  # is stored to arrays whose elements are not set
+_MADE: dict[str, ast.expr] = {
+    "zeros": ast.Constant(0), "ones": ast.Constant(1), "empty": _NOTHING, "full": _NOTHING,
+    "zeros_like": ast.Constant(0), "ones_like": ast.Constant(1), "empty_like": _NOTHING,
+}  # fmt: skip
+_CHANGING = (ast.NamedExpr, ast.Lambda, ast.Await, ast.Yield, ast.YieldFrom)  # what may do something each time
+
+
 @dataclass
 class _Writing:
     found: ElementLoops
     axes: Mapping[str, int]
     taken: set[str]
     is_numpy: Callable[[str], bool]
+    changing: frozenset[str]  # names that the loop makes something else
 
     def block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
         return [one for statement in statements for one in self._statement(statement)]
@@ -114,6 +134,15 @@ class _Writing:
                     self.found.copies[name], self.found.copied[name] = value, of
                 whole = [ast.Slice()] * count
                 return self._loops(statement, name, whole, self._element(of, whole))
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call) if (
+                fill := self._new(call)
+            ) is not None and name in self.axes:
+                if name in self.found.copies and ast.dump(self.found.copies[name]) != ast.dump(call):
+                    raise NotRewrittenError
+                self.found.copies[name] = call
+                if fill is _NOTHING:
+                    return [placed(statement, ast.Pass(), with_end=True)]
+                return self._filled(statement, name, [ast.Slice()] * self.axes[name], fill)
             case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name)) as target], value=value):
                 slices = self._slices(target)
                 if slices is not None:
@@ -134,6 +163,21 @@ class _Writing:
             ) if self.is_numpy(module):
                 return name
         return None
+
+    def _new(self, call: ast.Call) -> ast.expr | None:
+        """What the elements of an array are that a call makes, alike in all iterations; None for other calls."""
+        match call.func:
+            case ast.Attribute(value=ast.Name(id=module), attr=str() as made) if self.is_numpy(module):
+                pass
+            case _:
+                return None
+        if made not in _MADE or not call.args or any(isinstance(n, _CHANGING) for n in ast.walk(call)):
+            return None
+        if {n.id for n in ast.walk(call) if isinstance(n, ast.Name)} & (self.changing | self.found.copies.keys()):
+            return None
+        if made != "full":
+            return _MADE[made]
+        return call.args[1] if len(call.args) > 1 else None
 
     def _slices(self, target: ast.Subscript) -> list[ast.expr] | None:
         """An index or a slice for every axis; None where the target is an element."""

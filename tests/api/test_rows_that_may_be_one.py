@@ -1,0 +1,67 @@
+"""Loops around rows that are looked up, compiled as a whole: whether two rows are the same one is known as they run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lapwing as lw
+
+pytestmark = pytest.mark.usefixtures("little_optimised")
+LENGTH = 40  # of rows: long enough for vectors
+
+
+@lw.nest
+def shifted(w, p, q):
+    for k in range(p.shape[0]):
+        x, y = int(p[k]), int(q[k])
+        for j in range(1, LENGTH):
+            w[x, j] = w[y, j - 1] + 1.0
+
+
+@lw.nest
+def one_before(w, p, q):
+    for k in range(p.shape[0]):
+        x = int(p[k])
+        for j in range(1, LENGTH):
+            w[x, j] = w[x - 1, j - 1] + w[x, j]
+
+
+@lw.nest
+def smallest_neighbours(w, p, q):
+    for k in range(p.shape[0]):
+        x, y = int(p[k]), int(q[k])
+        if 0 <= x < w.shape[0] and 0 <= y < w.shape[0]:
+            for j in range(LENGTH):
+                best = w[y, j]
+                if j > 0:
+                    best = min(best, w[y, j - 1] + 0.5)
+                if j < LENGTH - 1:
+                    best = min(best, w[y, j + 1] + 0.5)
+                w[x, j] = best + 0.25
+
+
+@lw.nest
+def by_a_new_row(w, p, q):
+    for k in range(p.shape[0]):
+        x, y = int(p[k]), int(q[k])
+        row = np.zeros(LENGTH)
+        for j in range(LENGTH):
+            row[j] += w[y, j]
+        for j in range(1, LENGTH):
+            w[x, j] = row[j - 1] + 1.0
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+@pytest.mark.parametrize("nest", [shifted, one_before, smallest_neighbours, by_a_new_row], ids=lambda nest: nest.name)
+def test_rows_of_one_array_that_are_the_same_or_not(nest: Any, rows: int) -> None:
+    rng = np.random.default_rng(rows)
+    w, (p, q) = rng.random((rows, LENGTH)), rng.integers(0, rows, (2, 60))
+    expected, found = w.copy(), w.copy()
+    nest.python(expected, p, q)
+    nest(found, p, q)
+    assert nest.program is not None
+    assert nest.program.wholes
+    np.testing.assert_array_equal(found, expected)
