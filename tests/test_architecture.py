@@ -192,6 +192,7 @@ OF_THEIR_OWN = {
     "literature": "nests as the literature has them",
     "loopnest/constructs": "constructs as people write them, from the text to ranks",
     "property": "random nests, on every engine, against the plain loop",
+    "property/integers": "integers of Python's: how large they are, and what conditions say of them",
     "property/nests": "such nests, and the programs that run them",
     "property/programs": "random programs of several nests, random sequential regions",
     "property/simulated": "ranks that exchange messages in Python",

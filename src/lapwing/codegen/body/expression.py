@@ -193,6 +193,8 @@ class Printer:
             case "exact +" | "exact -" | "exact *":
                 name = {"+": "sum", "-": "difference", "*": "product"}[operator[-1]]
                 return f"lw_exact_{name}({', '.join(map(stripped, operands))}, {node.trap}, trap)"
+            case "item":
+                return f"lw_lookup({', '.join(map(stripped, operands))}, {node.trap}, trap)"
             case "carried":
                 limit = literal(computing, CARRIED_LIMIT)
                 function = "lw_fitting" if computing == "int64" else "lw_fitting_f64"

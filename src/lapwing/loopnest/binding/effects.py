@@ -16,7 +16,9 @@ _CHEAP = frozenset(
     """.split()
 ) | {"unary -", "unary ~"}
 
-_CHECKED = frozenset({"/", "//", "%", "<<", ">>", "&&", "||", "not zero", "carried", "exact +", "exact -", "exact *"})
+_CHECKED = frozenset(
+    {"/", "//", "%", "<<", ">>", "&&", "||", "not zero", "carried", "exact +", "exact -", "exact *", "item"}
+)
 
 
 def is_cheap(node: t.Typed) -> bool:

@@ -733,6 +733,8 @@ class ExpressionLowering(ComplexLowering):
         if function == "listed int":
             bound = arguments[1].extent[1]
             return Value(self._convert(arguments[0].code, "int64", line), frozenset({PY_INT}), (-bound, bound))
+        if function == "range item":
+            return self._range_item(arguments[0], arguments[1], line)
         if function == "integer sum":
             return self._integer_sum(arguments, line)
         if function == "element":
@@ -778,6 +780,16 @@ class ExpressionLowering(ComplexLowering):
         for other in others:
             result = self._binary("+", result, other, line)
         return result
+
+    def _range_item(self, index: Value, extent: Value, line: int) -> Value:
+        """``range(n)[i]``: an index from the start of an axis."""
+        for value in (index, extent):
+            if not all(k.is_integer for k in value.types):
+                self._refuse(line, f"range with {value.describe()}", "its end and index are integers: write int(x)")
+        trap = self._trap(line, "an index is outside of its range; the plain loop raises IndexError here")
+        operands = (self._convert(index.code, "int64", line), self._convert(extent.code, "int64", line))
+        code = t.Operation("int64", "item", operands, trap)
+        return Value(code, frozenset({PY_INT}), (0, max(0, extent.extent[1] - 1)))
 
     def _element(self, values: list[Value], line: int) -> Value:
         """The first of several numbers of which an array is made before they become elements of a row."""

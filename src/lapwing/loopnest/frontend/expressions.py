@@ -97,6 +97,10 @@ class ExpressionParser:
                 return self.access(node)
             case ast.Subscript() if self._shape_symbol(node) is not None:
                 return self._symbol_parameter(node)
+            case ast.Subscript(
+                value=ast.Call(func=ast.Name(id="range") as function, args=[extent], keywords=[]), slice=index
+            ) if self.resolve(function) is range and not isinstance(index, ast.Slice):
+                return ir.Call("range item", (self.expression(index), self.expression(extent)), line=line)
             case ast.Subscript(value=ast.Subscript()):
                 kind = self.lists.get(subscripts(node)[0] or "")
                 return self.access(node) if kind is None else self._listed(node, kind)

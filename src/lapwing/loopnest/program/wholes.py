@@ -24,6 +24,7 @@ from lapwing.loopnest.program.variables.names import bound_names
 from lapwing.loopnest.program.whole_arrays.element_loops import with_element_loops
 from lapwing.loopnest.program.whole_arrays.exchanges import Exchanged, NotRewrittenError, with_orders
 from lapwing.loopnest.program.whole_arrays.extrema_loops import with_extrema_loops
+from lapwing.loopnest.program.whole_arrays.row_names import with_row_names
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,11 @@ def whole_of(
     taken = {*around.locals, *all_names(around.source.tree)}
     its = partial(meaning, around.source.function)
     extrema = with_extrema_loops(statement, taken, lambda name, value: name not in around.locals and its(name) is value)
+    rows = with_row_names(extrema.loop, taken)
+    if rows.arrays.keys() & (exposed_reads([statement]) | around.live_after(statement)):
+        return None
     try:
-        elements = with_element_loops(extrema.loop, taken, its, around.locals)
+        elements = with_element_loops(rows.loop, taken, its, around.locals)
         exchanged = with_orders(elements.loop, taken)
     except NotRewrittenError:
         return None
@@ -94,7 +98,7 @@ def whole_of(
         return None
     memory = {array: f"memory of {array}" for array in elements.copies}  # not names that Python allows
     begins = {exchanged.order: ast.Constant(0)} if exchanged.names else {}
-    places = frozenset((loop.lineno, loop.col_offset) for loop in independent)
+    places = frozenset((loop.lineno, loop.col_offset) for loop in independent if not rows.may_meet(loop))
     rewritten = Rewritten(exchanged.loop, begins, memory)
     try:
         outlined = outline(around, statement, name, control, lift=False, sequential=True, rewritten=rewritten)

@@ -59,17 +59,20 @@ def conditions(draw: st.DrawFn, depth: int = 1) -> str:
 @st.composite
 def row_loops(draw: st.DrawFn, indent: str) -> list[str]:
     """A loop over two rows, with conditions on where it is in them."""
-    found = [f"{indent}for j in range({draw(st.sampled_from(('COLUMNS', 'COLUMNS - 1', '1, COLUMNS')))}):"]
+    head = [f"{indent}for j in range({draw(st.sampled_from(('COLUMNS', 'COLUMNS - 1', '1, COLUMNS')))}):"]
+    found = list[str]()
     to, other = draw(st.sampled_from((("x", "y"), ("x", "y"), ("y", "x"), ("x", "x - 1"), ("x", "x"), ("y + 1", "y"))))
     for _ in range(draw(st.integers(1, 3))):
         beside = draw(st.sampled_from(("", "", " - 1", " + 1")))
         where = {"": "j", " - 1": "j > 0", " + 1": "j < COLUMNS - 1"}[beside]
-        value = draw(
-            st.sampled_from((f"w[{other}, j{beside}]", f"min(w[{to}, j], w[{other}, j{beside}] + 0.5)", "u[0]"))
-        )
+        read = f"{draw(st.sampled_from('wwr'))}[{other}, j{beside}]"
+        value = draw(st.sampled_from((read, f"min(w[{to}, j], {read} + 0.5)", "u[0]")))
         stored = f"w[{to}, j] = {value}" if draw(st.integers(0, 3)) else f"w[{to}, j{beside}] = w[{other}, j]"
+        if draw(st.integers(0, 3)) == 0:
+            value, stored = value.replace(f"w[{other}, ", "b["), stored.replace(f"w[{to}, ", "a[")
+            head = [f"{indent}a = w[{to}]", f"{indent}b = w[{other}, :]", head[-1]]
         found += [f"{indent}    if {where if draw(st.integers(0, 5)) else 'j >= 2'}:", f"{indent}        {stored}"]
-    return found
+    return [*head, *found]
 
 
 @st.composite
