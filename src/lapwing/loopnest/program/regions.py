@@ -143,10 +143,9 @@ class _Choice:
             except RefusedError as error:
                 why = error.refusals  # they keep it from running at all
         if inner.regions:
-            # Arrays that change places, or are copied, may be all that keeps it from that; a loop that returns need not
-            # have what the types of its scalars are in every iteration.
-            tiled = any(not region.loops.is_sequential for region in inner.regions)
-            if (tiled or returns) and (whole := self._whole(statement, inner, control, number)) is not None:
+            # Arrays that change places, or are copied or made, and rows by name may be all that keeps it from that; a loop that
+            # returns need not have what the types of its scalars are in every iteration.
+            if (whole := self._whole(statement, inner, control, number)) is not None:
                 inner.wholes.append(whole)
             return inner
         most = _most_indices(statement)

@@ -93,6 +93,29 @@ def counts_of_axes(loop: ast.AST) -> dict[str, int]:
     return counts
 
 
+def row_indices(row: ast.expr, changing: frozenset[str]) -> tuple[str, list[ast.expr]] | None:
+    """Of ``w[i, j]`` or ``w[i, :]``, of an array that does not change, its name and the indices; None of anything else."""
+    match row:
+        case ast.Subscript(value=ast.Name(id=array)) if array not in changing:
+            parts = indices_of(row)
+            while parts and ast.dump(parts[-1]) == ast.dump(ast.Slice()):
+                parts = parts[:-1]
+            nodes = [node for part in parts for node in ast.walk(part)]
+            known = not any(isinstance(node, ast.Slice | ast.Starred | ast.NamedExpr) for node in nodes)
+            is_index = all(not isinstance(part, ast.Constant) or type(part.value) is int for part in parts)
+            return (array, parts) if parts and known and is_index else None
+    return None
+
+
+def place_of(place: str, index: tuple[int, ast.expr], array: str) -> ast.stmt:
+    """``place = range(w.shape[axis])[i]``. index: the axis, and i."""
+    axis, part = index
+    shape = ast.Attribute(ast.Name(array, ast.Load()), "shape", ast.Load())
+    extent = ast.Subscript(shape, ast.Constant(axis), ast.Load())
+    all_of_them = ast.Call(ast.Name("range", ast.Load()), [extent], [])
+    return ast.Assign([ast.Name(place, ast.Store())], ast.Subscript(all_of_them, part, ast.Load()))
+
+
 def indices_of(node: ast.Subscript) -> list[ast.expr]:
     return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
 
@@ -134,6 +157,11 @@ class _Writing:
                     self.found.copies[name], self.found.copied[name] = value, of
                 whole = [ast.Slice()] * count
                 return self._loops(statement, name, whole, self._element(of, whole))
+            case ast.Assign(
+                targets=[ast.Name(id=name)],
+                value=ast.Call(func=ast.Attribute(value=ast.Subscript() as row, attr="copy"), args=[], keywords=[]),
+            ) if name in self.axes and (row_of := row_indices(row, self.changing)) is not None:
+                return self._copied_row(statement, name, *row_of)
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call) if (
                 fill := self._new(call)
             ) is not None and name in self.axes:
@@ -163,6 +191,23 @@ class _Writing:
             ) if self.is_numpy(module):
                 return name
         return None
+
+    def _copied_row(self, statement: ast.stmt, name: str, of: str, parts: Sequence[ast.expr]) -> list[ast.stmt]:
+        """A copy of a row, made where a copy of the first one was."""
+        first = ast.Subscript(
+            ast.Name(of, ast.Load()), ast.Tuple([ast.Constant(0)] * len(parts), ast.Load()), ast.Load()
+        )
+        memory = ast.Call(ast.Attribute(first, "copy", ast.Load()), [], [])
+        if name in self.found.copies and ast.dump(self.found.copies[name]) != ast.dump(memory):
+            raise NotRewrittenError
+        self.found.copies[name] = memory
+        held = [fresh_name(f"{name}_{axis}", self.taken) for axis in range(len(parts))]
+        places = [
+            placed(statement, place_of(*one, of), with_end=True) for one in zip(held, enumerate(parts), strict=True)
+        ]
+        whole: list[ast.expr] = [ast.Slice()] * self.axes[name]
+        row: list[ast.expr] = [*(ast.Name(place, ast.Load()) for place in held), *whole]
+        return [*places, *self._loops(statement, name, whole, self._element(of, row))]
 
     def _new(self, call: ast.Call) -> ast.expr | None:
         """What the elements of an array are that a call makes, alike in all iterations; None for other calls."""

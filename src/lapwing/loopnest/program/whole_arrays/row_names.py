@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from lapwing.loopnest.normalisation.counted_loops import Rows, is_row
 from lapwing.loopnest.normalisation.names import blocks_in, count_names, fresh_name
 from lapwing.loopnest.program.variables.names import bound_names
-from lapwing.loopnest.program.whole_arrays.element_loops import indices_of
+from lapwing.loopnest.program.whole_arrays.element_loops import place_of, row_indices
 from lapwing.syntax_places import placed
 
 
@@ -46,19 +46,25 @@ class RowNames:
 def with_row_names(loop: ast.For | ast.While, taken: set[str]) -> RowNames:
     """taken: names that new ones differ from."""
     found = RowNames(copy.deepcopy(loop))
-    own, stores = bound_names([loop]), count_names([loop], ast.Store, ast.Del)
+    own, stores = frozenset(bound_names([loop])), count_names([loop], ast.Store, ast.Del)
     for block in _blocks(found.loop):
         for position in reversed(range(len(block))):
-            name, array, parts = _row_of(block[position])
+            match block[position]:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value) if (
+                    row := row_indices(value, own)
+                ) is not None:
+                    array, parts = row
+                case _:
+                    continue
             rest = block[position + 1 :]
-            if not name or array in own or stores[name] > 1 or not is_row(name, rest):
+            if stores[name] > 1 or not is_row(name, rest):
                 continue
             if count_names(rest, ast.Load)[name] < count_names([found.loop], ast.Load)[name]:
                 continue
             places = [fresh_name(f"{name}_{axis}", taken) for axis in range(len(parts))]
             block[position : position + 1] = [
-                placed(block[position], _place(place, array, axis, part), with_end=True)
-                for axis, (place, part) in enumerate(zip(places, parts, strict=True))
+                placed(block[position], place_of(*one, array), with_end=True)
+                for one in zip(places, enumerate(parts), strict=True)
             ]
             indices: list[ast.expr] = [ast.Name(place, ast.Load()) for place in places]
             index = indices[0] if len(indices) == 1 else ast.Tuple(indices, ast.Load())
@@ -78,25 +84,3 @@ def _blocks(loop: ast.For | ast.While) -> Sequence[list[ast.stmt]]:
                 found += _blocks(statement)  # type: ignore[arg-type]
         found.append(block)
     return found
-
-
-def _row_of(statement: ast.stmt) -> tuple[str, str, list[ast.expr]]:
-    """Of ``row = w[i, j]`` the name, the array and the indices; empty where it is something else."""
-    match statement:
-        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Subscript(value=ast.Name(id=array)) as row) if (
-            name != array
-        ):
-            parts = indices_of(row)
-            while parts and isinstance(parts[-1], ast.Slice) and ast.dump(parts[-1]) == ast.dump(ast.Slice()):
-                parts = parts[:-1]
-            simple = not any(isinstance(n, ast.Slice | ast.Starred | ast.NamedExpr) for p in parts for n in ast.walk(p))
-            if parts and simple and not any(isinstance(p, ast.Constant) and type(p.value) is not int for p in parts):
-                return name, array, parts
-    return "", "", []
-
-
-def _place(place: str, array: str, axis: int, index: ast.expr) -> ast.stmt:
-    shape = ast.Attribute(ast.Name(array, ast.Load()), "shape", ast.Load())
-    extent = ast.Subscript(shape, ast.Constant(axis), ast.Load())
-    all_of_them = ast.Call(ast.Name("range", ast.Load()), [extent], [])
-    return ast.Assign([ast.Name(place, ast.Store())], ast.Subscript(all_of_them, index, ast.Load()))
