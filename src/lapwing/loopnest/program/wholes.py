@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 
+import numpy as np
+
 from lapwing.errors import RefusedError
 from lapwing.loopnest.frontend.parser import parse
 from lapwing.loopnest.inlining.inliner import meaning
@@ -86,8 +88,7 @@ def whole_of(
     if elements.new & {*extrema.edges, *(array for pair in extrema.alike for array in pair)}:
         return None  # their sizes are not known before the loop
     changing = frozenset(bound_names([statement])) - set(exchanged.names)  # arrays that change places are of one size
-    outside = all_names(statement) - around.locals - bound_names(around.source.tree.body)
-    known = around.assigned_before(statement).surely | outside
+    known = around.assigned_before(statement).surely | _sizes_outside(around, statement)
     test = small_test(regions, changing, known, budget) if are_tiled else ast.Constant(True)
     if test is None:
         return None
@@ -124,6 +125,13 @@ def whole_of(
         test = ast.BoolOp(ast.And(), [test, *sized])
     copies = {memory[array]: value for array, value in elements.copies.items()}
     return Whole(statement, outlined, test, copies, exchanged)
+
+
+def _sizes_outside(around: Around, statement: ast.stmt) -> frozenset[str]:
+    """The names of whole numbers and arrays that are not the function's own. Not of functions: the test calls none."""
+    names = all_names(statement) - around.locals - bound_names(around.source.tree.body)
+    found = {name: meaning(around.source.function, name) for name in names}
+    return frozenset(name for name, value in found.items() if isinstance(value, int | np.integer | np.ndarray))
 
 
 def _names_of_regions(statement: ast.stmt, regions: Sequence[ast.stmt]) -> frozenset[str]:

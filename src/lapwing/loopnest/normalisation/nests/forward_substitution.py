@@ -97,7 +97,7 @@ class _Substitution:
     ) -> list[ast.stmt] | None:
         """What is left of a statement that sets such names, which have been replaced in what follows it; None where it does
         not."""
-        parts = _one_by_one(statement)
+        parts = one_by_one(statement)
         left = [
             part for k, part in enumerate(parts)
             if not self._is_substituted(part, [*parts[k + 1 :], *rest], indices, is_certain)
@@ -166,7 +166,7 @@ class _Substitution:
         return False
 
 
-def _one_by_one(statement: ast.stmt) -> list[ast.stmt]:
+def one_by_one(statement: ast.stmt) -> list[ast.stmt]:
     """``a, b = x, y`` as ``a = x`` and ``b = y``, where that is the same."""
     match statement:
         case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(targets) == len(values):

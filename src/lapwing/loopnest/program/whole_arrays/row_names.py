@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from lapwing.loopnest.normalisation.counted_loops import Rows, is_row
 from lapwing.loopnest.normalisation.names import blocks_in, count_names, fresh_name
+from lapwing.loopnest.normalisation.nests.forward_substitution import one_by_one
 from lapwing.loopnest.program.variables.names import bound_names
 from lapwing.loopnest.program.whole_arrays.element_loops import place_of, row_indices
 from lapwing.syntax_places import placed
@@ -48,6 +49,7 @@ def with_row_names(loop: ast.For | ast.While, taken: set[str]) -> RowNames:
     found = RowNames(copy.deepcopy(loop))
     own, stores = frozenset(bound_names([loop])), count_names([loop], ast.Store, ast.Del)
     for block in _blocks(found.loop):
+        block[:] = [part for statement in block for part in one_by_one(statement)]
         for position in reversed(range(len(block))):
             match block[position]:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value) if (
