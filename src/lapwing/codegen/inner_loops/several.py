@@ -28,7 +28,7 @@ def several_loops(loop: t.TypedFor, certain: Certain, new: NewLocal) -> Sequence
         return [loop]
     if not loop.independent:
         if not _is_worth_it(loop):
-            return [loop]
+            return [loop] if _is_short(loop) else _versions(loop, certain, new)
         if not _are_independent(loop):
             return [loop] if _is_short(loop) else distributed_stores(loop, new) or _versions(loop, certain, new)
         loop = replace(loop, independent=True)
@@ -36,12 +36,11 @@ def several_loops(loop: t.TypedFor, certain: Certain, new: NewLocal) -> Sequence
 
 
 def _versions(loop: t.TypedFor, certain: Certain, new: NewLocal) -> list[t.TypedStatement]:
-    """The loop, and where it may be split when rows are not the same, that as well."""
-    test = independent_where(loop)
-    if test is None:
+    """The loop, and where rows that are not the same say that iterations are independent, that as well."""
+    if _are_independent(loop) or (test := independent_where(loop)) is None:
         return [loop]
     split = split_at_conditions(replace(loop, independent=True), certain, new)
-    return [t.TypedIf(loop.line, loop.text, test, tuple(split), (loop,))] if len(split) > 1 else [loop]
+    return [t.TypedIf(loop.line, loop.text, test, tuple(split), (loop,))]
 
 
 def _is_worth_it(loop: t.TypedFor) -> bool:

@@ -218,12 +218,13 @@ class _Choice:
             place = region.statement.lineno, region.statement.col_offset
             if names := tuple(dict.fromkeys((*sums.get(place, ()), *added))):  # loops that were one have one place
                 sums[place] = names
-        independent = [loop for region in inner.regions if (loop := _independent_loop(region)) is not None]
+        found = [(region, loop) for region in inner.regions if (loop := _independent_loop(region)) is not None]
+        independent = [loop for region, loop in found if not region.outlined.may_meet]
         in_order = sum(region.loops.is_sequential for region in inner.regions)
         name = f"{self.around.source.tree.name}_{number}_whole_{len(inner.wholes) + 1}"
         regions = [region.statement for region in inner.regions]
         are_tiled = in_order < len(regions)
-        gain = len(independent) + in_order < len(regions)
+        gain = len(found) + in_order < len(regions)
         limit = budget(gain, bool(inner.lookaheads))
         return whole_of(self.around, statement, regions, control, name, independent, sums, are_tiled, limit)
 
@@ -253,8 +254,8 @@ def _looking_up(
 
 
 def _independent_loop(region: Region) -> ast.For | None:
-    """The innermost loop of a nest, where no dependence joins its iterations, whatever parts of arrays the nest is given."""
-    if region.loops.is_sequential or region.outlined.may_meet:
+    """The innermost loop of a nest, where no dependence joins its iterations: parts of arrays that it is given differ."""
+    if region.loops.is_sequential:
         return None
     if any(d.vector[-1] and not any(d.vector[:-1]) for d in NestAnalysis(region.loops).dependences):
         return None
