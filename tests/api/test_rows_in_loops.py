@@ -93,6 +93,27 @@ def test_rows_of_one_array_that_are_the_same_or_not(nest: Any, rows: int) -> Non
 
 
 @lw.nest
+def made_and_copied(w, u, p):
+    for k in range(p.shape[0]):
+        row = np.zeros(LENGTH)
+        for j in range(LENGTH):
+            row[j] = w[int(p[k]), j] + u[j]
+        w[int(p[k]), 0] = row[3]
+        row = u.copy()
+        for j in range(LENGTH):
+            w[int(p[k]), j] += row[j]
+
+
+def test_an_array_that_is_made_and_then_copied_under_one_name() -> None:
+    rng = np.random.default_rng(5)
+    w, u, p = rng.random((5, LENGTH)), rng.random(LENGTH), rng.integers(0, 5, 20)
+    expected, found = w.copy(), w.copy()
+    made_and_copied.python(expected, u, p)
+    made_and_copied(found, u, p)
+    np.testing.assert_array_equal(found, expected)
+
+
+@lw.nest
 def taken_alone(w, p, q):
     total = 0.0
     for k in range(p.shape[0]):

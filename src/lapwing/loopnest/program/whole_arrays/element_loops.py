@@ -126,7 +126,7 @@ def _is_ellipsis(node: ast.expr) -> bool:
 
 _NOTHING = ast.Constant(None)  # is stored to arrays whose elements are not set
 _MADE: dict[str, ast.expr] = {
-    "zeros": ast.Constant(0), "ones": ast.Constant(1), "empty": _NOTHING, "full": _NOTHING,
+    "zeros": ast.Constant(0), "ones": ast.Constant(1), "empty": _NOTHING,
     "zeros_like": ast.Constant(0), "ones_like": ast.Constant(1), "empty_like": _NOTHING,
 }  # fmt: skip
 _CHANGING = (ast.NamedExpr, ast.Lambda, ast.Await, ast.Yield, ast.YieldFrom)  # what may do something each time
@@ -149,7 +149,7 @@ class _Writing:
                 statement.body, statement.orelse = self.block(statement.body), self.block(statement.orelse)
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if (of := self._copied(value)) is not None:
                 count = self.axes.get(name, self.axes.get(of))
-                if count is None or name == of:
+                if count is None or name == of or name in self.found.new:
                     raise NotRewrittenError
                 if name in self.found.copies:
                     self.found.alike.append((of, self.found.copied[name]))
@@ -165,9 +165,7 @@ class _Writing:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call) if (
                 fill := self._new(call)
             ) is not None and name in self.axes:
-                if name in self.found.copies and ast.dump(self.found.copies[name]) != ast.dump(call):
-                    raise NotRewrittenError
-                self.found.copies[name] = call
+                self._make(name, call)
                 if fill is _NOTHING:
                     return [placed(statement, ast.Pass(), with_end=True)]
                 return self._filled(statement, name, [ast.Slice()] * self.axes[name], fill)
@@ -198,9 +196,7 @@ class _Writing:
             ast.Name(of, ast.Load()), ast.Tuple([ast.Constant(0)] * len(parts), ast.Load()), ast.Load()
         )
         memory = ast.Call(ast.Attribute(first, "copy", ast.Load()), [], [])
-        if name in self.found.copies and ast.dump(self.found.copies[name]) != ast.dump(memory):
-            raise NotRewrittenError
-        self.found.copies[name] = memory
+        self._make(name, memory)
         held = [fresh_name(f"{name}_{axis}", self.taken) for axis in range(len(parts))]
         places = [
             placed(statement, place_of(*one, of), with_end=True) for one in zip(held, enumerate(parts), strict=True)
@@ -209,6 +205,11 @@ class _Writing:
         row: list[ast.expr] = [*(ast.Name(place, ast.Load()) for place in held), *whole]
         return [*places, *self._loops(statement, name, whole, self._element(of, row))]
 
+    def _make(self, name: str, memory: ast.expr) -> None:
+        """Notes what makes the memory of an array, which is the same wherever the loop makes it."""
+        if ast.dump(self.found.copies.setdefault(name, memory)) != ast.dump(memory):
+            raise NotRewrittenError
+
     def _new(self, call: ast.Call) -> ast.expr | None:
         """What the elements of an array are that a call makes, alike in all iterations; None for other calls."""
         match call.func:
@@ -216,13 +217,13 @@ class _Writing:
                 pass
             case _:
                 return None
-        if made not in _MADE or not call.args or any(isinstance(n, _CHANGING) for n in ast.walk(call)):
+        if not call.args or any(isinstance(n, _CHANGING) for n in ast.walk(call)):
             return None
         if {n.id for n in ast.walk(call) if isinstance(n, ast.Name)} & (self.changing | self.found.copies.keys()):
             return None
-        if made != "full":
-            return _MADE[made]
-        return call.args[1] if len(call.args) > 1 else None
+        if made == "full":
+            return call.args[1] if len(call.args) > 1 else None
+        return _MADE.get(made)
 
     def _slices(self, target: ast.Subscript) -> list[ast.expr] | None:
         """An index or a slice for every axis; None where the target is an element."""
