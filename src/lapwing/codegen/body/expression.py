@@ -106,7 +106,7 @@ class Printer:
     def index(self, array: str, subscript: t.LookupSubscript) -> str:
         """A computed index where it is inside the array."""
         index, extent = self.print(subscript.index), self.extent(array, subscript.axis)
-        if subscript.trap is not None and not subscript.guarded:
+        if subscript.is_checked:
             return f"lw_lookup({index}, {extent}, {subscript.trap}, trap)"
         is_from_end = subscript.counts_from_end and subscript not in self.inside
         return f"lw_wrap({index}, {extent})" if is_from_end else index

@@ -73,7 +73,7 @@ def _checked(loads: Iterable[t.Load]) -> Iterator[tuple[str, t.LookupSubscript]]
     """Their indices that are checked, with the array."""
     for load in loads:
         for subscript in load.subscripts:
-            if isinstance(subscript, t.LookupSubscript) and subscript.trap is not None and not subscript.guarded:
+            if isinstance(subscript, t.LookupSubscript) and subscript.is_checked:
                 yield load.array, subscript
 
 

@@ -27,17 +27,21 @@ def several_loops(loop: t.TypedFor, certain: Certain, new: NewLocal) -> Sequence
     if not (isinstance(loop.step, t.Literal) and loop.step.value == 1 and may_be_reordered(loop.body)):
         return [loop]
     if not loop.independent:
-        if not _is_worth_it(loop):
-            return [loop] if _is_short(loop) else _versions(loop, certain, new)
+        is_worth_it = _is_worth_it(loop)
         if not _are_independent(loop):
-            return [loop] if _is_short(loop) else distributed_stores(loop, new) or _versions(loop, certain, new)
+            if _is_short(loop):
+                return [loop]
+            return (is_worth_it and distributed_stores(loop, new)) or _versions(loop, certain, new)
+        if not is_worth_it:
+            return [loop]
         loop = replace(loop, independent=True)
     return [loop] if _is_short(loop) else split_at_conditions(loop, certain, new)
 
 
 def _versions(loop: t.TypedFor, certain: Certain, new: NewLocal) -> list[t.TypedStatement]:
     """The loop, and where rows that are not the same say that iterations are independent, that as well."""
-    if _are_independent(loop) or (test := independent_where(loop)) is None:
+    test = independent_where(loop)
+    if test is None:
         return [loop]
     split = split_at_conditions(replace(loop, independent=True), certain, new)
     return [t.TypedIf(loop.line, loop.text, test, tuple(split), (loop,))]

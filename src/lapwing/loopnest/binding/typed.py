@@ -88,6 +88,11 @@ class LookupSubscript:
     counts_from_end: bool = False
     guarded: bool = False
 
+    @property
+    def is_checked(self) -> bool:
+        """Whether it is looked at where it stands."""
+        return self.trap is not None and not self.guarded
+
 
 @dataclass(frozen=True)
 class Load(Typed):
@@ -420,14 +425,12 @@ def own_values_may_raise(statement: TypedStatement) -> bool:
 def own_values_raise_nothing_there(statement: TypedStatement) -> bool:
     """Whether no expression that a statement evaluates itself raises under the conditions that it stands under."""
     return not any(
-        may_raise(node) and not (isinstance(node, Load) and _is_inside_there(node))
+        any(isinstance(s, LookupSubscript) and s.is_checked for s in node.subscripts)
+        if isinstance(node, Load)
+        else may_raise(node)
         for value in own_values(statement)
         for node in walk(value)
     )
-
-
-def _is_inside_there(load: Load) -> bool:
-    return all(s.guarded or s.trap is None for s in load.subscripts if isinstance(s, LookupSubscript))
 
 
 def own_values(statement: TypedStatement) -> tuple[Typed, ...]:

@@ -77,8 +77,9 @@ def whole_of(
     taken = {*around.locals, *all_names(around.source.tree)}
     its = partial(meaning, around.source.function)
     extrema = with_extrema_loops(statement, taken, lambda name, value: name not in around.locals and its(name) is value)
+    read_before, live = exposed_reads([statement]), around.live_after(statement)
     rows = with_row_names(extrema.loop, taken)
-    if rows.arrays.keys() & (exposed_reads([statement]) | around.live_after(statement)):
+    if rows.arrays.keys() & (read_before | live):
         return None
     try:
         elements = with_element_loops(rows.loop, taken, its, around.locals)
@@ -92,9 +93,8 @@ def whole_of(
     test = small_test(regions, changing, known, budget) if are_tiled else ast.Constant(True)
     if test is None:
         return None
-    if exposed_reads([statement]) & elements.copies.keys():
+    if read_before & elements.copies.keys():
         return None  # what is read before it is copied is another array
-    live = around.live_after(statement)
     if live & (elements.copies.keys() | exchanged.left_out) or elements.copies.keys() & set(exchanged.names):
         return None
     memory = {array: f"memory of {array}" for array in elements.copies}  # not names that Python allows
